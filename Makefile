@@ -26,15 +26,15 @@ setup: .venv/ready
 demo: .venv/demo-ready   ## the main job on scikit-learn's digits
 	$(BIN)/knowmore demo
 
-test: .venv/ready        ## all tests
+test: .venv/ready        ## the fast tests: every law, unit and example, in a few minutes
 	$(BIN)/pytest
 
-check: .venv/ready       ## format, lint, types, import layers, tests
+check: .venv/ready       ## format, lint, types, import layers, all tests
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest --slow
 
 reference: .venv/ready   ## write docs/reference.md from the docstrings, docs/commands.md from the program
 	$(BIN)/python docs/make_reference.py

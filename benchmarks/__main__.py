@@ -76,7 +76,7 @@ GROUPS: dict[str, list[Benchmark]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run what is asked for."""
+    """Run the benchmarks that the arguments name, and write the results."""
     names = [f"{group}.{one.__name__}" for group, all_ in GROUPS.items() for one in all_]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, epilog="names: " + ", ".join(names)
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _command(given: Sequence[str]) -> str:
-    """What to type to measure the same; where the file went says nothing about the figures."""
+    """The command that repeats the measurement, without `--out`."""
     words, skip = ["python", "-m", "benchmarks"], False
     for word in given:
         if not skip and word != "--out" and not word.startswith("--out="):

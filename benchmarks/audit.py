@@ -154,7 +154,7 @@ _NOTES = {
 
 
 def spoilt(y: Array, seed: int) -> tuple[Array, Array]:
-    """Labels of which a part is wrong, (n,), and which these are, (n,)."""
+    """Labels (n,) with a part of them wrong, and whether each is wrong, (n,)."""
     rng, classes = np.random.default_rng(seed), len(np.unique(y))
     victims = rng.choice(len(y), round(_WRONG * len(y)), replace=False)
     planted, labels = np.zeros(len(y), dtype=bool), y.copy()

@@ -1,6 +1,6 @@
-"""The same work while another program takes a core: how much longer does it take?
+"""Slowdown of a fit and other work while another program takes a core.
 
-With two cores and three that want them, two thirds of the speed are left to us.
+Two cores are shared by three threads, so two thirds of the speed are left.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def drift(scale: Scale) -> Iterator[Row]:
 
 
 def show(setting: Setting, found: list[Course], console: Console) -> None:
-    """One line for each model, one column for each checkpoint."""
+    """Print a table: a line for each model, a column for each checkpoint."""
     table = Table(
         title=f"Relative error of scores: n about {setting.size}, d = {setting.features}, "
         f"RBF({setting.length:g}), noise {setting.noise:g}",

@@ -99,7 +99,7 @@ def _no_larger(
 
 
 def _errors(one: Any, other: Any) -> dict[str, float]:
-    """Of the leading half of the components of two fitted models."""
+    """Errors of the leading half of the components, between two fitted models."""
     half = len(other.components_) // 2
     v, w = one.explained_variance_[:half], other.explained_variance_[:half]
     return {

@@ -49,7 +49,7 @@ class History:
         return ids
 
     def _new(self, k: int) -> tuple[Array, Array]:
-        """One in four is almost the twin of another: then the condition is about n / noise."""
+        """New rows, one in four almost a twin of another: the condition is about n / noise."""
         X = self.rng.normal(size=(k, _FEATURES))
         held = list(self.X.values()) or [X[0]]
         for i in np.flatnonzero(self.rng.random(k) < 0.25):

@@ -21,7 +21,7 @@ from benchmarks.scene import CLASSES, FEATURES, LENGTH, NOISE, Array, Scale
 from benchmarks.table import Benchmark, Row, Target, faster
 from benchmarks.timing import Samples, interleaved, once
 from knowmore import GPClassifier, LinearGPClassifier
-from knowmore.store.layout import File
+from knowmore.store.file import File
 
 # Durable edits of one example that are measured.
 _EDITS = 30
@@ -77,7 +77,7 @@ def _size(path: Path, X: Array, what: str, factor: int) -> Row:
 
 
 def durable(scale: Scale) -> Iterator[Row]:
-    """One example, in the file when the call returns: what the factor takes, SQLite, the rest."""
+    """Times of a durable `add` of an example: the factor, SQLite and the rest."""
     n = scale.n * 5 // 8
     X, y = _data(n + _EDITS + 1, FEATURES)
     kernel = RBF(LENGTH)

@@ -12,7 +12,7 @@ from benchmarks.scene import Scale
 from benchmarks.table import Benchmark, Row, Target
 from benchmarks.timing import interleaved, once
 from knowmore import ForestGPClassifier
-from knowmore.arrays import Array
+from knowmore._base import Array
 
 _FITS = 3
 
@@ -46,7 +46,7 @@ def growth(scale: Scale) -> Iterator[Row]:
 
 
 def edits(scale: Scale) -> Iterator[Row]:
-    """One example in or out, with one tree; among the fewest and among the most examples."""
+    """Adding and removing an example, with one tree, among the fewest and the most examples."""
     found, fits = {}, {}
     for n in (scale.forest[0], scale.forest[-1]):
         X, y = points(n)

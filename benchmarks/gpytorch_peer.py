@@ -88,7 +88,7 @@ class _Peer:
             return answer.mean.numpy(), answer.variance.numpy()
 
     def add(self) -> object:
-        """One example more; GPyTorch too returns a new value, and the old one stays."""
+        """Add an example; GPyTorch too returns a new model and keeps the old one."""
         self.new = next(self.more)
         with self.torch.no_grad(), self.setting, self.gpytorch.settings.fast_pred_var():
             self.grown = self.model.get_fantasy_model(*self._tensors(*self.new))

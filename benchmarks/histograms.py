@@ -22,7 +22,7 @@ _PART = 4
 
 
 def _histograms(scale: Scale, filled: float) -> Array:
-    """Rows that sum to one, of which that part of the bins is not empty."""
+    """Rows that sum to one, with the part `filled` of their bins not empty."""
     n, d = _SIZES[scale.name]
     rng = np.random.default_rng(7)
     X = rng.exponential(size=(n, d)) * (rng.random((n, d)) < filled)

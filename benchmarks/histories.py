@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from knowmore.arrays import Array
+from knowmore._base import Array
 
 
 @dataclass
@@ -51,7 +51,7 @@ class History:
                 yield self._edit()
 
     def fresh(self, shard: Shard) -> Any:
-        """What the estimator of a shard must be: the fit of its rows in any order and blocks."""
+        """The estimator that a shard must equal: a fit of its rows in random order and blocks."""
         rows = self.rng.permutation(shard.rows)
         return self._learnt(deepcopy(self.empty), rows, int(self.rng.integers(1, 4)))
 

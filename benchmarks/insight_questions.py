@@ -1,4 +1,4 @@
-"""What is new, and what to label next: on digits and scenes, against others in the same run."""
+"""`novelty` and `suggest` on digits and scenes, against peers in the same run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from knowmore.insight import novelty, suggest, tune
 from knowmore.kernels import median_rbf
 
 METHODS = ("combined", "mahalanobis", "probability", "variance", "score", "null_space")
-CRITERIA = ("reduction", "margin", "uncertainty", "variance", "emoc", "weight", "impact", "random")
+CRITERIA = ("reduction", "margin", "uncertainty", "variance", "emoc", "random")
 NOISE = 0.01
 
 
@@ -135,7 +135,7 @@ START, STEP, TEST = 10, 5, 600
 
 @dataclass(frozen=True)
 class _Task:
-    """What is learnt, (n, d) and (n,), by which classifier, and how many are tested."""
+    """Rows X (n, d) with labels y (n,), a classifier, and the number of test rows."""
 
     X: Array
     y: Array
@@ -178,7 +178,7 @@ def scenes_needed(scale: Scale) -> Iterator[Row]:
 def _needed(
     of: str, task: _Task, criteria: Sequence[str], runs: int, most: int, target: Target | None
 ) -> Iterator[Row]:
-    """How many labels until the accuracy is 95 % of that with all labels; mean of the runs."""
+    """Labels needed for 95 % of the accuracy with all labels, mean of the runs."""
     found: dict[str, list[list[float]]] = {name: [] for name in criteria}
     needed: dict[str, list[int]] = {name: [] for name in criteria}
     for seed in range(runs):

@@ -16,9 +16,10 @@ from benchmarks.table import Benchmark, Row, Target, faster
 from benchmarks.timing import Samples, interleaved
 from knowmore.examples import Examples
 from knowmore.linalg import Cholesky
-from knowmore.models import Covariance, KernelModel, OneShot, Rule, Support, one_vs_all
-from knowmore.models.oneshot.choice import CRITERIA, RHOS, Best, average_precision, golden, grid
-from knowmore.models.oneshot.pairs import Pair
+from knowmore.models import Covariance, KernelModel, one_vs_all
+from knowmore.transfer import OneShot, Rule, Support
+from knowmore.transfer.choice import CRITERIA, RHOS, Best, average_precision, golden, grid
+from knowmore.transfer.pairs import Pair
 
 _KERNEL = RBF(5.0)
 _NOISE = 1e-3
@@ -87,7 +88,7 @@ def _chosen(tasks: _Tasks, models: list[KernelModel], name: str = "ap") -> list[
 
 
 def _fresh(tasks: _Tasks, name: str = "ap") -> list[Best]:
-    """The same with the factors of the supports, which may be kept for other targets."""
+    """The choices with fresh factors of the supports, which may be kept for other targets."""
     return _chosen(tasks, tasks.models(), name)
 
 

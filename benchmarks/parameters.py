@@ -26,7 +26,7 @@ from knowmore.insight.space import Space
 from knowmore.kernels import ChiSquared, On
 from papers.data import animals_with_attributes, digits
 
-# Those of scikit-learn's WhiteKernel.
+# The bounds of scikit-learn's WhiteKernel.
 _BOUNDS = (1e-5, 1e5)
 
 
@@ -92,7 +92,7 @@ def slopes(scale: Scale) -> Iterator[Row]:
 
 
 def optimiser(scale: Scale) -> Iterator[Row]:
-    """The same likelihood of all classes from the same start, by the same optimiser."""
+    """Maximising the likelihood of all classes, from the same start as scikit-learn."""
     size = _SIZES[scale.name]
     data = _digits(size.digits)
     yield from _optimised("digits", data.X, data.y, 2.0)

@@ -50,7 +50,7 @@ def histograms(scale: Scale) -> Iterator[Row]:
 
 
 def steps(scale: Scale) -> Iterator[Row]:
-    """Where the time goes, on one thread; a forest and other features for comparison."""
+    """Times of the steps on one thread, with a forest and other features for comparison."""
     if missing := _missing():
         yield Row("steps", note=missing)
         return

@@ -51,7 +51,7 @@ def scores(X: Array, T: Array, Z: Array, length: float, noise: float) -> Array:
 
 
 def plain_scores(X: Array, T: Array, Z: Array, length: float, noise: float) -> Array:
-    """The same in double precision throughout: what any batch fit can give."""
+    """Scores in double precision throughout, as any batch fit can give."""
     K = gram(X, X, length, float) + noise * np.eye(len(X))
     A = linalg.cho_solve(linalg.cho_factor(K, lower=True), T)
     return np.asarray(gram(Z, X, length, float) @ A)

@@ -1,4 +1,4 @@
-"""What is measured on: sizes, data, and the classifier that several benchmarks share."""
+"""Sizes, data and the classifier that several benchmarks share."""
 
 from __future__ import annotations
 
@@ -176,5 +176,5 @@ def condition(n: int) -> float:
 
 
 def facts(n: int) -> dict[str, Any]:
-    """What a row of the shared model says of it."""
+    """The size and condition of the shared model, for a row of results."""
     return {"n": n, "features": FEATURES, "classes": CLASSES, "condition": condition(n)}

@@ -43,7 +43,7 @@ def loading(scale: Scale) -> Iterator[Row]:
 
 
 def comparing(scale: Scale) -> Iterator[Row]:
-    """One name against 101: classes that mean one thing each, and nouns of many meanings."""
+    """A name compared with 101 names: classes with one meaning, and nouns with many."""
     with _own_cache():
         try:
             wordnet = _load()

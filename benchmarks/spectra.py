@@ -1,4 +1,4 @@
-"""What the eigenspaces are measured on: sizes, faces, and tables whose spectrum decays."""
+"""Sizes and data of the benchmarks of eigenspaces: faces, and tables whose spectrum decays."""
 
 from __future__ import annotations
 

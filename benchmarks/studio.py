@@ -28,7 +28,7 @@ COUNT = "performance.getEntriesByName('click to field').length"
 
 
 def main(clicks: int = 40) -> None:
-    static = files("knowmore.studio").joinpath("static")
+    static = files("knowmore.web").joinpath("static")
     size = sum(len(one.read_bytes()) for one in static.iterdir())
     print(f"the page: {size / 1000:.0f} kB")
     sizes = (500, 2000)
@@ -97,7 +97,7 @@ def crowd(path: Path, tabs: int = 20, rate: int = 50, seconds: float = 60.0) -> 
 
 
 def memory(pid: int) -> float:
-    """What a process holds, in megabytes."""
+    """Resident memory of a process in megabytes."""
     text = Path(f"/proc/{pid}/status").read_text()
     return int(text.partition("VmRSS:")[2].split()[0]) / 1000
 

@@ -59,7 +59,7 @@ def learning(scale: Scale) -> Iterator[Row]:
 
 
 def one_row(scale: Scale) -> Iterator[Row]:
-    """One row in or out, in a stream of them, and the first question after it."""
+    """Adding and removing a row of a stream, and the first question after it."""
     D, n = _sizes(scale)
     X, y = _data(n, D)
     clf = LinearGPClassifier().fit(X, y)

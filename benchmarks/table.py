@@ -31,7 +31,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Row:
-    """One line. `ratio` is of medians, `best_ratio` of the fastest runs; `raw` goes to the file."""
+    """A line of results: `ratio` is of medians, `best_ratio` of fastest runs; `raw` is saved."""
 
     name: str
     measured: float | None = None
@@ -69,7 +69,7 @@ def slower(
     note: str = "",
     **facts: Any,
 ) -> Row:
-    """How many times as long as `other` does it take?"""
+    """A row with the time of `mine` over the time of `other`."""
     return Row(
         name,
         mine.median,
@@ -93,7 +93,7 @@ def faster(
     note: str = "",
     **facts: Any,
 ) -> Row:
-    """How many times faster than `other` is it?"""
+    """A row with the time of `other` over the time of `mine`."""
     row = slower(name, mine, against, other, None, note, **facts)
     return replace(
         row,

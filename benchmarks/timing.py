@@ -30,12 +30,12 @@ class Samples:
 
     @property
     def median(self) -> float:
-        """What to expect."""
+        """The median time, which a user can expect."""
         return median(self.seconds)
 
     @property
     def best(self) -> float:
-        """What the operation takes when nothing else runs."""
+        """The shortest time, which other work on the machine disturbs least."""
         return min(self.seconds)
 
     def raw(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def interleaved(
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers depend on."""
+    """The machine and the versions that the numbers depend on."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),

@@ -43,7 +43,7 @@ def _scenes(per_class: int) -> tuple[Array, Array]:
 
 
 def lacking() -> str:
-    """What `scenes` cannot do without here, in words; empty if all is there."""
+    """The data or library that `scenes` misses here, in words; empty if nothing is missing."""
     try:
         data.find("15scenes.tar")
     except MissingData:

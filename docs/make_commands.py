@@ -55,7 +55,7 @@ def _placed(argument: Any) -> str:
 
 
 def _value(option: Any) -> str:
-    """What an option takes, if anything."""
+    """The placeholder of an option's value; empty for a flag."""
     if option.is_flag:
         return ""
     kind = option.type_descriptor.annotation

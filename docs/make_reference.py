@@ -26,6 +26,8 @@ PACKAGES = (
     "knowmore.serve",
     "knowmore.studio",
     "knowmore.notebook",
+    "knowmore.subspaces",
+    "knowmore.transfer",
     "knowmore.models",
     "knowmore.linalg",
     "knowmore.examples",
@@ -91,6 +93,7 @@ def _plain(one: Any) -> Any:
 def _entry(name: str, one: Any, seen: dict[Any, str]) -> Iterator[str]:
     yield f"### {name}"
     if not isinstance(one, type):
+        one = inspect.unwrap(one) if callable(one) else one
         if inspect.isroutine(one):
             yield f"```\n{name}{_signature(one)}\n```"
         yield from _prose(one) if inspect.isroutine(one) else [_alias(one)]
@@ -112,7 +115,7 @@ def _entry(name: str, one: Any, seen: dict[Any, str]) -> Iterator[str]:
 
 
 def _alias(one: Any) -> str:
-    """What there is to say of a public name that is neither a class nor a function."""
+    """The text for a public name that is neither a class nor a function."""
     return "A mapping." if isinstance(one, Mapping) else "A type alias."
 
 
@@ -154,7 +157,7 @@ def _prose(one: Any) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """What Markdown would take for emphasis or a tag, as it is; code in backticks is left alone."""
+    """Text with the characters of emphasis and tags escaped, except in code in backticks."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(part if part[:1] == "`" else re.sub(r"([*<])", r"\\\1", part) for part in parts)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Paper(NamedTuple):
-    """What a paper is called in short, and its experiments: their names and what they show."""
+    """A paper: its short title, and its experiments by name with a line on what each shows."""
 
     title: str
     experiments: dict[str, str]

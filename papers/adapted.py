@@ -21,10 +21,10 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen, derived
+from knowmore._base import Array, Frozen, derived
 from knowmore.linalg import Border, Cholesky
-from knowmore.models.oneshot.choice import balanced, squashed
-from knowmore.models.transfer import Hinges, interior
+from knowmore.transfer.choice import balanced, squashed
+from knowmore.transfer.coding import Hinges, interior
 
 BETAS = np.linspace(0, 1, 101)
 
@@ -100,11 +100,11 @@ class Adapted(Frozen):
         return (a / self._border.inverse_diagonal(self.factor.inverse_diagonal())[:, None]).T
 
     def left_out(self, beta: Array) -> Array:
-        """Scores of the examples, each by all the others, (n,). The weights stay those of all."""
+        """Scores (n,), each by a machine of all other examples. The weights zeta do not change."""
         return np.asarray(self.y - self._errors[0] + beta @ self._errors[1:])
 
     def leave_one_out(self, betas: Array) -> Array:
-        """The same for `betas` (g,) along each prior alone, (g, P, n)."""
+        """Leave-one-out scores for `betas` (g,) along each prior alone, (g, P, n)."""
         e = self._errors
         return np.asarray(self.y - e[0] + np.multiply.outer(betas, e[1:]))
 

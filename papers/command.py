@@ -77,7 +77,7 @@ def _command(module: str) -> Callable[..., None]:
         from knowmore.cli.experiments import present
 
         if data is not None:
-            # Whoever looks for data looks there, also in other processes.
+            # Loaders read the variable, in child processes too.
             os.environ[VARIABLE] = str(data)
         present(module, out, seed, quick)
 

@@ -11,17 +11,16 @@ from pathlib import Path
 from rich.padding import Padding
 from rich.text import Text
 
+from knowmore._base import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, quiet_axes, written
 from knowmore.cli.experiments import (
     Progress,
     Report,
-    Table,
     as_time,
     new_figure,
     save_figure,
     silent,
 )
-from knowmore.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, quiet_axes
-from knowmore.files import written
+from knowmore.cli.experiments import ResultTable as Table
 
 __all__ = [
     "BLUE",

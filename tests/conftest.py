@@ -10,11 +10,30 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
+from slow import slow_items
 
 settings.register_profile(
     "knowmore", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("knowmore")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--slow", action="store_true", help="run the tests marked slow, too")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow(fast): runs with --slow only; see tests/slow.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Leave the slow tests out, unless --slow or a name (`file.py::test`) asks for them."""
+    if config.getoption("--slow") or any("::" in argument for argument in config.args):
+        return
+    slow = set(slow_items(items))
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
 
 
 @pytest.fixture

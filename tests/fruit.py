@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 import knowmore
-from knowmore.cli.learning import Request, learn
+from knowmore.workbench.learning import LearnOptions, learn
 
 COLOURS = {"apple": (205, 45, 35), "lime": (70, 170, 40), "plum": (110, 40, 140)}
 SKY = (20, 60, 210)
@@ -45,7 +45,9 @@ def fruit(folder, each=6, estimator=None):
     path = folder / "fruit.km"
     with knowmore.open(path, estimator or knowmore.GPClassifier()) as store:
         store.set_notes(features={"kind": "colours", "words": 2})
-    asked = Request(path, str(folder / "fruit"), None, None, None, None, sync=False, dry_run=False)
+    asked = LearnOptions(
+        path, str(folder / "fruit"), None, None, None, None, sync=False, dry_run=False
+    )
     found, _ = learn(asked, lambda *_: None)
     assert found.added == 3 * each
     return path

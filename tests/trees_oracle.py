@@ -13,7 +13,7 @@ BITS = 2**64
 
 
 def mix(z):
-    """One step of SplitMix64 (Steele, Lea and Flood 2014)."""
+    """SplitMix64, a single step (Steele, Lea and Flood 2014)."""
     z = (z + 0x9E3779B97F4A7C15) % BITS
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % BITS
     z = (z ^ z >> 27) * 0x94D049BB133111EB % BITS
@@ -87,7 +87,7 @@ def _cut(values):
 
 
 def value(feature, x):
-    """One of the features of x, or the sum of all with these weights, from first to last."""
+    """Projection of x: a single feature, or the weighted sum of all, from first to last."""
     if isinstance(feature, int):
         return x[feature]
     total = 0.0

@@ -40,7 +40,7 @@ def _read(path: Path, reader: int, end: float) -> tuple[int, list[str]]:
                 store.refresh()
                 ids, n = store.ids_.tolist(), len(store)
                 entries = store.log()
-                # The journal may have grown in the meantime, and so may what is held.
+                # The journal, and the examples with it, may have grown in the meantime.
                 seen = [one.contributor for one in entries[1 : n - 1]]
                 order = [name.partition("-")[0] for name in ids[2:]]
                 if order != seen:
@@ -60,7 +60,7 @@ def _read(path: Path, reader: int, end: float) -> tuple[int, list[str]]:
 
 
 def crowd(seconds: float, readers: int = 8, writers: int = 4) -> tuple[Tally, int]:
-    """What came of it (`confirmed` are edits, `kills` processes), and how many views there were."""
+    """A tally (`confirmed` are edits, `kills` processes), and the number of views by readers."""
     with folder() as where:
         path = where / "model.km"
         with knowmore.open(path, GPClassifier(kernel=RBF(2.0), noise=0.1)) as store:

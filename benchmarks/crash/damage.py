@@ -46,7 +46,7 @@ def small(path: Path, page: int = 512, k: int = 6) -> bytes:
 
 
 def answers(store: Store) -> tuple[Any, ...]:
-    """What a store says, as bytes and texts."""
+    """The contents, journal, records and probabilities of a store, as bytes and texts."""
     records = [tuple(one) for one in store.records()]
     proba = store.predict_proba(_ASKED) if len(store) else np.empty(0)
     # Whether a factor is read or computed shows in the last digits.
@@ -106,7 +106,7 @@ def mutated(data: bytes, seeds: Iterable[int]) -> Iterator[bytes]:
 
 
 def _part(kind: str, data: bytes, truth: Any, begin: int, end: int, step: int) -> Tally:
-    """One process's share, with bounded memory."""
+    """The share of a process, with bounded memory."""
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     made = {"bits": flipped, "mutations": mutated}.get(kind)
     span = range(begin, end, step)

@@ -69,13 +69,13 @@ def failing(edit: str, error: str, action: int, step: int = 1) -> Tally:
 
 
 def signature_of(path: Path) -> str:
-    """What a file holds."""
+    """The signature of the model in a file."""
     with knowmore.open(path) as store:
         return signature(store)
 
 
 def _one(base: Path, edit: str, error: str, action: int, at: int) -> bytes:
-    """One edit with a fault: b"none" if it never came, b"fine", or what is wrong."""
+    """An edit with a fault: b"none" if the fault never came, b"fine", or the failure in words."""
     warnings.simplefilter("error")
     path = base.with_name("model.km")
     copyfile(base, path)

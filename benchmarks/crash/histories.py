@@ -24,7 +24,7 @@ _PIECE = 8
 
 
 class _History:
-    """A file, the values of examples that are held, and of those that were forgotten."""
+    """A file, the values of the examples held, and the values of the examples forgotten."""
 
     def __init__(self, path: Path, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -36,7 +36,7 @@ class _History:
         self.says: list[str] = []
 
     def step(self) -> None:
-        """One edit."""
+        """Make a random edit."""
         rng, ids = self.rng, sorted(self.values)
         some = [ids[i] for i in rng.permutation(len(ids))[: rng.integers(1, 9)]]
         match rng.choice(["add", "add", "relabel", "replace", "forget", "undo", "reopen"]):
@@ -100,7 +100,7 @@ class _History:
         self.says.append("traces" if done.traces else "clean")
 
     def found(self) -> list[bytes]:
-        """What is left in any file, by its bytes."""
+        """The forgotten values with bytes left in any file."""
         left = []
         for file in self.path.parent.iterdir():
             data = np.frombuffer(file.read_bytes(), np.uint8)
@@ -109,7 +109,7 @@ class _History:
 
 
 def _there(data: Any, needles: list[bytes]) -> list[bytes]:
-    """The needles of which some eight bytes are in the data."""
+    """The needles with some eight bytes in the data."""
     if len(data) < _PIECE:
         return []
     windows = np.lib.stride_tricks.sliding_window_view(data, _PIECE)

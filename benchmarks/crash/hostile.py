@@ -13,7 +13,8 @@ from typing import Any
 import knowmore
 from benchmarks.crash.damage import CONSTANT, answers, judged, small
 from benchmarks.crash.kills import Tally, folder, heard, in_child
-from knowmore.store.schema import APPLICATION, FORMAT, TABLES, hashed
+from knowmore.store.file import FORMAT, TABLES, hashed
+from knowmore.store.rollback import APPLICATION
 
 Change = Callable[[sqlite3.Connection], object]
 
@@ -56,7 +57,7 @@ def _fact(name: str, value: Any) -> Change:
 
 
 def _insert(table: str, row: tuple[Any, ...]) -> Change:
-    """One more row, with a right hash and right totals."""
+    """Insert a row, with a right hash and right totals."""
 
     def change(connection: sqlite3.Connection) -> None:
         places = ", ".join("?" * (len(row) + 1))
@@ -67,7 +68,7 @@ def _insert(table: str, row: tuple[Any, ...]) -> Change:
 
 
 def _totals(connection: sqlite3.Connection) -> None:
-    """Right totals for whatever is there."""
+    """Write the right totals for the rows in the tables."""
     totals: dict[str, Any] = {"unclean": False}
     for table in TABLES:
         name = "name" if table in ("facts", "arrays") else "''"
@@ -197,7 +198,7 @@ BY_SQL: dict[str, Change] = {
     "a cache of nonsense": _insert("arrays", (900, "cache/factor", 0, bytes(10_000))),
     "a cache of another shape": _insert("arrays", (901, "cache/about", 0, b"{}")),
 }
-# A cache is no part of what is held: nonsense there changes nothing.
+# Caches are no part of the model: nonsense there changes nothing.
 HARMLESS = {"nothing changed", "a cache of nonsense", "a cache of another shape"}
 BY_BYTES: dict[str, Callable[[bytearray], object]] = {
     "nothing": bytearray.clear,
@@ -222,7 +223,7 @@ BY_BYTES: dict[str, Callable[[bytearray], object]] = {
 
 
 def made(path: Path, whole: bytes) -> dict[str, bytes]:
-    """All of these files, from a good one."""
+    """The hostile files, by name, each made from the good file `whole`."""
     found = {}
     for name, change in BY_SQL.items():
         path.write_bytes(whole)

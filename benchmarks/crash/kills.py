@@ -29,9 +29,9 @@ FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 @dataclass
 class Tally:
-    """What came of some kills, or of other accidents.
+    """Counts of kills or other accidents, and of confirmed edits.
 
-    wrong : what should not have happened, in words
+    wrong : failures, in words
     """
 
     kills: int = 0
@@ -73,7 +73,7 @@ def in_child(work: Any) -> tuple[int, int]:
 
 
 def heard(process: int, reading: int) -> tuple[bytes, int]:
-    """All that a child said, and how it ended."""
+    """The output of a child process, and its exit status."""
     said = b""
     while part := os.read(reading, 65536):
         said += part
@@ -82,7 +82,7 @@ def heard(process: int, reading: int) -> tuple[bytes, int]:
 
 
 def killed_at(name: str, states: list[str], action: int, at: int) -> tuple[Tally, bool]:
-    """One run of a sequence, killed at a call; and whether it came that far."""
+    """A run of a sequence, killed at a call, and whether the run reached the call."""
     with folder() as where:
         path = where / "model.km"
 
@@ -103,7 +103,7 @@ def killed_at(name: str, states: list[str], action: int, at: int) -> tuple[Tally
 
 
 def survived(path: Path, name: str, states: list[str], confirmed: int) -> str | None:
-    """What is wrong with a file after a crash; None if nothing is."""
+    """The fault of a file after a crash, in words; None if the file is right."""
     # Before the first confirmation there may be no file yet.
     first = estimator(name) if confirmed == 0 else None
     try:
@@ -142,7 +142,7 @@ def every_call(
 
 
 def random_edits(path: Path, seed: int) -> Iterator[str]:
-    """Edits without end, the same for the same file and seed; what is held after each."""
+    """The signature of the file after each of endless edits, which file and seed determine."""
     rng = np.random.default_rng(seed)
     with knowmore.open(path, gp()) as store:
         yield signature(store)

@@ -24,7 +24,7 @@ _SECTOR = 512
 
 
 class Call(NamedTuple):
-    """One call: "w"rite, "t"runcate, "s"ync, "u"nlink, or "c" for an edit that was confirmed."""
+    """A system call: "w"rite, "t"runcate, "s"ync, "u"nlink; or "c", an edit that was confirmed."""
 
     kind: str
     name: str

@@ -29,20 +29,20 @@ _REFUSED, _NOTHING = "refused", "no model"
 
 
 def restores(step: int = 1) -> Tally:
-    """All of it, for every `step`-th call of the edit and of `restore`, and all of the making."""
+    """Kills at every `step`-th call of an edit and of `restore`, and at every call of making."""
     total = Tally()
     with folder() as where:
         path = where / "model.km"
         copies = _copies(path, where)
         total += _after(path, path.read_bytes(), _edit, copies, step, step)
-        # A model of which nothing but its making has changed the file, as `save` leaves it.
+        # A file that has not changed since it was made, as `save` leaves it.
         fresh = where / "fresh.km"
         _make(fresh)
         with knowmore.open(fresh) as store:
             copies = [*copies[:1], (fresh, signature(store))]
         made = _after(path, b"", _make, copies, 1, step)
         if made.wrong:
-            # One epoch in 2,048 is the same by chance: what is wrong is so again.
+            # One epoch in 2,048 is the same by chance: a real fault shows again.
             made = _after(path, b"", _make, copies, 1, step)
     return total + made
 
@@ -142,7 +142,7 @@ def _journal(path: Path) -> bytes:
 
 
 def _state(path: Path) -> str:
-    """What a model holds, as a digest; that it is refused; or what is wrong."""
+    """The signature of a model; that it was refused; or the fault in words."""
     try:
         # A part that a killed restore has left is removed with a warning.
         with catch_warnings(action="ignore"), knowmore.open(path, timeout=5) as store:

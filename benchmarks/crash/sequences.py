@@ -192,12 +192,12 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
 
 
 def estimator(name: str) -> Any:
-    """What the file of a sequence is made with."""
+    """The estimator that the file of a sequence is made with."""
     return ESTIMATORS.get(name, gp)()
 
 
 def signature(store: Store) -> str:
-    """All that a store holds but for times, as a digest."""
+    """A digest of examples and journal of a store, without times."""
     entries = [(one.number, one.verb, one.count, one.undone) for one in store.log()]
     parts = [repr(entries).encode()]
     if len(store):
@@ -208,7 +208,7 @@ def signature(store: Store) -> str:
 
 
 def signatures(name: str, path: Path) -> list[str]:
-    """What a file at `path` holds after each edit of a sequence."""
+    """The signature of the file at `path` after each edit of a sequence."""
     found = []
     for _ in SEQUENCES[name](path):
         with knowmore.open(path) as store:

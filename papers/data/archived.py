@@ -12,7 +12,10 @@ from papers.data.location import find
 
 
 def archived(archive: str, folder: str, leave_out: Collection[str] = ()) -> Examples:
-    """The pictures in that folder, named from there on, without those of some classes."""
+    """The pictures in a folder of an archive, without the classes `leave_out`.
+
+    Names are paths relative to the folder.
+    """
     if isinstance(leave_out, str):
         raise InvalidType(f"leave_out={leave_out!r} must be a list of classes: [{leave_out!r}].")
     path = find(archive)

@@ -1,8 +1,8 @@
-"""What the classes of published data sets are, as synsets of WordNet 3.0.
+"""Meanings of the classes of published data sets, as synsets of WordNet 3.0.
 
-By their names as the data sets have them. Where a name means several things, the pictures decided.
-Where WordNet has no such noun, the nearest thing above is named, and a comment says what it is.
-Classes that are none (BACKGROUND_Google, 257.clutter) have no meaning.
+Keys are the names in the data sets. Where a name has several meanings, the pictures decided. Where
+WordNet lacks the noun, the entry is the nearest hypernym, and a comment describes the class.
+BACKGROUND_Google and 257.clutter are mixtures, and have no meaning.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ _CALTECH101 = {
     "wild_cat": "wildcat.n.03",
     "windsor_chair": "windsor_chair.n.01",
     "wrench": "wrench.n.03",
-    # No such sign: a design that stands for something.
+    # WordNet lacks the sign; an emblem is a design that stands for something.
     "yin_yang": "emblem.n.01",
 }
 

@@ -7,8 +7,7 @@ import tarfile
 
 import numpy as np
 
-from knowmore.extras import optional
-from knowmore.files import undamaged
+from knowmore._base import optional, undamaged
 from papers.data.location import DAMAGED, find
 from papers.data.split import Split
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from knowmore.extras import optional
-from knowmore.files import undamaged
+from knowmore._base import optional, undamaged
 from papers.arrays import Array
 from papers.data.location import DAMAGED, find
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from knowmore._base import undamaged
 from knowmore.errors import MissingExtra
-from knowmore.files import undamaged
 from papers.arrays import Array
 from papers.data.location import DAMAGED
 

@@ -1,4 +1,4 @@
-"""Where the files of the data sets are."""
+"""Folders that are searched for the files of the data sets."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from knowmore._base import Arrays, undamaged
 from knowmore.errors import MissingData
-from knowmore.files import Arrays, undamaged
 from papers import VARIABLE
 
 _BESIDE = Path("shared", "data")

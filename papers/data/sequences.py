@@ -9,9 +9,8 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
+from knowmore._base import optional, undamaged
 from knowmore.errors import InvalidInput
-from knowmore.extras import optional
-from knowmore.files import undamaged
 from papers.arrays import Array
 from papers.data.location import DAMAGED, find
 

@@ -49,9 +49,9 @@ LEADING = 10
 @final
 @dataclass(frozen=True)
 class _Protocol:
-    """How many faces are drawn, how often, how many directions are kept, and the sizes of sets.
+    """Numbers of faces, of random draws and of directions kept, and the sizes of first sets.
 
-    `portions`: how many faces arrive at a time when a model is updated again and again.
+    `portions`: numbers of faces that arrive at a time when a model is updated repeatedly.
     """
 
     faces: int

@@ -1,4 +1,4 @@
-"""What times and errors say about the claims of the slides."""
+"""Verdicts on the claims of the slides, from times and errors."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class EigenspaceMerge:
 
 
 def preface(result: EigenspaceMerge) -> str:
-    """What was measured."""
+    """The setting of the experiment, in a few sentences."""
     draws = len({c.draw for c in result.comparisons})
     text = (
         f"{result.batch.n_samples} of the 400 ORL faces, {draws} random draw{'s'[: draws > 1]}; at "
@@ -232,10 +232,10 @@ def _exact(result: EigenspaceMerge, act: str, claim: str) -> Verdict:
 
 
 def rounding(rows: int, act: str, first: int) -> float:
-    """What rounding may leave of a covariance, as a part of its largest eigenvalue.
+    """The error that rounding may leave in a covariance, as a part of its largest eigenvalue.
 
-    Scatters of that many rows agree to as many roundings; those of all rows weigh more beside a
-    part of them.
+    Scatters of `rows` rows agree to as many roundings. A split leaves the error of all rows in the
+    smaller scatter of its `first` rows.
     """
     return rows * float_info.epsilon * (rows / first if act == SPLIT else 1.0)
 

@@ -23,7 +23,7 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from knowmore import EigenspaceLDA
-from knowmore.files import user_folder
+from knowmore._base import user_folder
 from knowmore.images import Cache, learn_codebook
 from papers.arrays import Array
 from papers.data import animals_with_attributes, caltech101, orl_faces
@@ -65,7 +65,7 @@ _QUICK_PICTURES, _QUICK_ASIDE = 20, 4
 @final
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """Rows X (n, D) with labels y (n,), of which `learnt` of each class are for training.
+    """Rows X (n, D) with labels y (n,); `learnt` rows of each class are for training.
 
     Below one, `learnt` is a part of each class. `aside` are rows that may not be tested.
     """
@@ -184,7 +184,7 @@ def _accuracy(model: Any, X: Array, y: Array) -> float:
 
 
 def _checks(source: _Source, arriving: list[Array], test: Array, rank: int) -> Iterator[Check]:
-    """Learning in portions, and forgetting the first class, against the fit of what is held."""
+    """Learning in portions, then forgetting the first class, each against a fresh fit."""
     X, y = source.X, source.y
     held = np.concatenate(arriving)
     gone = y[held] == y[held[0]]

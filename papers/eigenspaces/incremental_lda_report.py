@@ -1,4 +1,4 @@
-"""What accuracies and times say about the claims of Kim et al.."""
+"""Verdicts on the claims of Kim et al., from accuracies and times."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Course:
 
     @property
     def sizes(self) -> list[int]:
-        """How many rows were held after each portion, (steps,)."""
+        """Numbers of rows held after each portion, (steps,)."""
         return sorted({s.n for s in self.steps})
 
     def values(self, of: Callable[[Step], Any]) -> Array:
@@ -131,7 +131,7 @@ METHODS: dict[str, Method] = {
 
 
 def preface(result: IncrementalLDA) -> str:
-    """What was measured."""
+    """The setting of the experiment, in a few sentences."""
     splits = len({s.split for s in result.steps})
     text = (
         f"{result.rank} directions of the total scatter are kept; scikit-learn's LDA keeps all. "
@@ -236,7 +236,7 @@ def _exact(result: IncrementalLDA, what: str, claim: str) -> Verdict:
 
 
 def late_classes(result: IncrementalLDA) -> str:
-    """What happens when the last classes arrive."""
+    """Accuracy of new and older classes when the last classes arrive, in words."""
     words = []
     for (source, order), course in result.courses().items():
         if order == CLASSES:

@@ -1,9 +1,9 @@
-"""What the subspace monitor sees, and how often it sees what is not there, in streams made up.
+"""Detections and false alarms of the subspace monitor, in simulated streams.
 
-Rows of ten features, three of which have most of the variance, are normal or have heavy tails
-(Student's t with three degrees of freedom). The monitor learns a thousand of them, with three
-directions, and watches those that follow: as they were, with another mean within the subspace or
-out of it, or with another spread.
+Rows of ten features are normal or have heavy tails (Student's t with three degrees of freedom).
+Three features have most of the variance. The monitor learns a thousand rows, with three directions,
+and watches the rows that follow: unchanged, with another mean within the subspace or out of it, or
+with another spread.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from knowmore import SubspaceMonitor
 from papers.arrays import Array
 from papers.findings import Progress, Report, Table, Verdict, silent, write_csv
 
-# Standard deviations of the features, of which the monitor keeps the first few directions.
+# Standard deviations of the features; the monitor keeps the first few directions.
 SPREADS = np.array([4.0, 3.0, 2.0, *[0.3] * 7])
 DIRECTIONS, WINDOW, LEARNT, FALSE_ALARMS = 3, 50, 1000, 0.01
-# How many rows are watched where nothing changes, and after a change.
+# Numbers of rows watched where nothing changes, and after a change.
 CALM, AFTER = 400, 2 * WINDOW
 NONE = "nothing"
 # The features that change: one or all within the subspace, one or all out of it.

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from knowmore import Eigenspace, SubspaceMonitor
-from knowmore.models import lagged
-from knowmore.models.stream import Measures, Observation
+from knowmore.subspaces import lagged
+from knowmore.subspaces.stream import Measures, Observation
 from papers.arrays import Array
 from papers.findings import (
     BLUE,
@@ -166,7 +166,7 @@ def _fired(result: Watched, event: Event) -> tuple[str, str]:
 
 
 def verdicts(result: Watched) -> list[Verdict]:
-    """Whether it finds what is known to have happened, and nothing else."""
+    """Whether the monitor finds the known events, and raises no other alarm."""
     seen = result.seen
     usual = ~np.any([result.during(event, MONTHS - 1) for event in EVENTS], axis=0)
     # A window of rows that hold a year each reaches back by both.

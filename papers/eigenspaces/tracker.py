@@ -38,11 +38,11 @@ _SPREAD = 0.25 * (SIDE / 32) ** 2
 
 @final
 class Memory:
-    """What the object looked like: an eigenspace that learns patches, and may forget them.
+    """The object's appearance: an eigenspace that learns patches, and may forget them.
 
-    window : it holds the latest so many patches; None: it forgets nothing, and drops what does not
-        fit in `MOST` directions
-    until : it stops learning at so many patches
+    window : number of latest patches held; None: all patches are kept, truncated to `MOST`
+        directions
+    until : number of patches after which learning stops
     """
 
     def __init__(self, window: int | None = None, until: int | None = None) -> None:
@@ -81,7 +81,7 @@ class Memory:
         return np.asarray((d**2).sum(axis=1) - (z**2).sum(axis=1))
 
     def difference(self) -> tuple[float, float]:
-        """The largest difference of a covariance from that of the patches held, and what rounding
+        """The largest error of the covariance, against a fit of the patches, and what rounding
         allows."""
         space, batch = self.pca.eigenspace_, Eigenspace.of(np.stack(self.held))
         allowed = sum(float(e.rounding.scatters.max()) for e in (space, batch)) / len(self.held)
@@ -116,14 +116,14 @@ def _contrasts(frame: Array, states: Array, size: list[float]) -> Array:
 
 
 def patches_at(frame: Array, states: Array, size: list[float]) -> Array:
-    """What is under each state (m, 5) of an object of that width and height, (m, SIDE^2)."""
+    """The patches (m, SIDE^2) under states (m, 5) of an object of `size` (width, height)."""
     grid = (np.arange(SIDE) + 0.5) / SIDE - 0.5
     u, v = (part.ravel() for part in np.meshgrid(grid * size[0], grid * size[1]))
     scale, ratio = np.exp(states[:, 2]), np.exp(states[:, 4] / 2)
     cos, sin = scale * np.cos(states[:, 3]), scale * np.sin(states[:, 3])
     x = states[:, [0]] + np.outer(cos * ratio, u) - np.outer(sin / ratio, v)
     y = states[:, [1]] + np.outer(sin * ratio, u) + np.outer(cos / ratio, v)
-    # A pixel's value is that at its centre.
+    # A pixel has the value at its centre.
     return between(frame, x - 0.5, y - 0.5)
 
 

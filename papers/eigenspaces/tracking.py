@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from knowmore.extras import optional
+from knowmore._base import optional
 from papers.arrays import Array
 from papers.data import Film, Filmed, tracked
 from papers.eigenspaces.tracker import Memory, follow
@@ -122,8 +122,10 @@ def _each(begin: float, boxes: Array) -> float:
 
 
 def _trackers() -> dict[str, Callable[[], Any]]:
-    """What makes OpenCV's trackers, as far as this build has them: in the wheels from 4.5 on most
-    are in opencv-contrib alone."""
+    """Constructors of OpenCV's trackers, as far as this build has them.
+
+    From version 4.5 on, most are only in the wheel opencv-contrib.
+    """
     cv2 = optional("cv2", "images")
     places = [cv2, getattr(cv2, "legacy", None)]
     found = {peer: [getattr(p, f"Tracker{peer}_create", None) for p in places] for peer in _PEERS}

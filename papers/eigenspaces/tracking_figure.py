@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from knowmore.extras import optional
-from knowmore.files import written
+from knowmore._base import optional, written
 from papers.arrays import Array
 from papers.eigenspaces.tracking_report import EVERYTHING, FIXED, SLIDING, Tracking
 from papers.findings import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, new_figure, quiet_axes

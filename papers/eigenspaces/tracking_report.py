@@ -1,4 +1,4 @@
-"""What the boxes of the trackers say."""
+"""Verdicts on the trackers, from their boxes."""
 
 from __future__ import annotations
 
@@ -59,8 +59,10 @@ def overlaps(A: Array, B: Array) -> Array:
 
 
 class Exactness(NamedTuple):
-    """How far a window's covariance was off that of its patches at the end; rounding allows
-    `tolerance`."""
+    """The error of a window's covariance at the end, against a fit of its patches.
+
+    Rounding allows `tolerance`.
+    """
 
     film: str
     difference: float
@@ -98,7 +100,7 @@ class Tracking:
 
 
 def preface(result: Tracking) -> str:
-    """What was measured."""
+    """The setting of the experiment, in a few sentences."""
     runs = len({one.run for one in result.tracks})
     text = (
         f"Means of {runs} run{'s'[: runs > 1]} with other random moves. The window holds the "
@@ -180,5 +182,5 @@ def _better(result: Tracking, other: str, claim: str) -> Verdict:
 
 
 def _variance(values: Array) -> float:
-    """Of the mean of some runs; of a single one it is not known, and zero here."""
+    """The variance of the mean of some runs; zero for a single run, which does not tell."""
     return float(values.var(ddof=1) / len(values)) if len(values) > 1 else 0.0

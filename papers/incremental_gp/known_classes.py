@@ -78,7 +78,7 @@ def _classes(result: Courses) -> Array:
 
 
 def _confusion(result: Courses) -> str:
-    """What Fig. 3 does not show: how well the known classes are told apart."""
+    """Accuracy on pictures of known classes alone, which Fig. 3 does not show."""
     known = [result.rates(feature, lambda s: s.known) for feature in result.features]
     words = [
         f"from {spread(rates[0])} to {spread(rates[-1])} ({feature})"

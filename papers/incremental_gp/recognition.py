@@ -136,7 +136,7 @@ def report(result: Recognition, out: Path) -> Report:
 
 
 class _Feature(NamedTuple):
-    """What the pictures learnt (n, D) and those tested (m, D) look like."""
+    """A feature of the pictures learnt, X (n, D), and of the pictures tested, Z (m, D)."""
 
     name: str
     X: Array

@@ -1,4 +1,4 @@
-"""What the rates of recognition say."""
+"""Verdicts on the rates of recognition."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SHOWN = {
     "svc": "SVC",
     "svc_against_all": "SVC against all",
 }
-# How far our rates may be below that of an SVM, by the squared loss and the squared hinge.
+# Allowed distance of our rates below an SVM's, by the squared loss and the squared hinge.
 _POINT, _HALF = 0.01, 0.005
-# How far leave-one-out may be off.
+# Allowed error of leave-one-out.
 _NEAR = 0.03
 
 
@@ -45,7 +45,7 @@ class Task(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """One feature in one split: n pictures learnt and `asked` tested.
+    """Rates of a feature in a split, with n pictures learnt and `asked` pictures tested.
 
     left_out : the part of the n recognised by all others under this gamma and noise, the best
     ours, hinge, svc, svc_against_all : the part of a class's test pictures that is recognised, in
@@ -70,7 +70,7 @@ class Outcome(NamedTuple):
 
     @property
     def task(self) -> Task:
-        """What was asked."""
+        """The source, and the numbers of pictures learnt and tested."""
         return Task(self.source, self.learnt, self.tested)
 
 
@@ -97,7 +97,7 @@ class Recognition:
         return [one for one in self.outcomes if (one.task, one.feature) == (task, feature)]
 
     def rate(self, task: Task, feature: str, classifier: str = "ours") -> Array:
-        """The rate in each split, (splits,): that of "ours", or another field of `Outcome`."""
+        """The rate of `classifier`, a field of `Outcome`, in each split, (splits,)."""
         return np.array([getattr(one, classifier) for one in self.of(task, feature)])
 
 
@@ -133,7 +133,7 @@ def is_quick(result: Recognition) -> bool:
 
 
 def preface(result: Recognition) -> str:
-    """What was measured."""
+    """The setting of the experiment, in a few sentences."""
     splits = len({one.split for one in result.outcomes})
     network = (
         "The network has learnt from ImageNet, whose classes include many of Caltech-101 and whose "

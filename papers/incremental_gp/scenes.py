@@ -69,8 +69,11 @@ class Scenes:
     aside: Array
 
     def seen(self, feature: str) -> Seen:
-        """The pictures by one feature, with the noise under which most of those put aside are
-        recognised by the others; the largest such noise."""
+        """The pictures by one feature, with the noise that suits the pictures put aside best.
+
+        The best noise recognises most pictures by leave-one-out; of equal ones the largest is
+        taken.
+        """
         gram = HistogramIntersection()(self.histograms[feature])
         rows = np.flatnonzero(self.aside)
 
@@ -194,12 +197,12 @@ class Courses:
 
     @property
     def runs(self) -> int:
-        """How many there were."""
+        """The number of random splits."""
         return len({s.run for s in self.steps})
 
     @property
     def sizes(self) -> list[int]:
-        """How many pictures were held after each step, (steps,)."""
+        """Numbers of pictures held after each step, (steps,)."""
         return sorted({s.n for s in self.steps})
 
     def rates(self, feature: str, of: Callable[[Step], float]) -> Array:
@@ -217,7 +220,7 @@ def spread(rates: Array) -> str:
 
 
 def setting(result: Courses) -> str:
-    """What was measured, in a sentence or two; words of caution if it is little."""
+    """The setting in a sentence or two, with a warning if there are few runs."""
     noises = {s.feature: s.noise for s in result.steps}
     chosen = ", ".join(f"{noise:.2g} ({feature})" for feature, noise in noises.items())
     text = (

@@ -124,7 +124,7 @@ def _run(
 @final
 @dataclass(frozen=True, eq=False)
 class _Start:
-    """What each update starts from: the examples held, and their models."""
+    """The state before each update: the examples held, and their models."""
 
     held: Examples
     iterative: KernelModel

@@ -1,4 +1,4 @@
-"""What the times say about the paper's claims, and their picture."""
+"""Verdicts on the paper's claims, from update times, and a figure of the times."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class UpdateTimes:
 
 
 class _Cell(NamedTuple):
-    """One source, n and k, and the seconds of each method there."""
+    """Seconds of each method, for a source, n examples held and k new ones."""
 
     source: str
     n: int
@@ -67,9 +67,9 @@ class _Cell(NamedTuple):
     seconds: dict[str, float]
 
     def ratio(self, slow: str, fast: str, describing: float = 0.0) -> float:
-        """How many times faster `fast` is than `slow`.
+        """Seconds of `slow` per second of `fast`.
 
-        If each example takes that long to describe, `slow` has n + k of them to do, `fast` k.
+        Each example takes `describing` seconds to describe: `slow` describes n + k, `fast` k.
         """
         afresh = self.seconds[slow] + (self.n + self.k) * describing
         return afresh / (self.seconds[fast] + self.k * describing)
@@ -89,7 +89,7 @@ def verdicts(result: UpdateTimes) -> Iterator[Verdict]:
 
 
 def preface(result: UpdateTimes) -> str:
-    """What was measured, and a warning if it is too little for the claims."""
+    """The setting in a few sentences, with a warning if the sizes are too small for the claims."""
     n, k = max(t.n for t in result.timings), max(t.k for t in result.timings)
     if result.describing is None:
         where = (
@@ -182,7 +182,7 @@ def _same_for_one(cells: list[_Cell], inverse_gap: float) -> Verdict:
     gap = f"differ by {inverse_gap:.0e} of their largest entry" if inverse_gap else "are identical"
     return Verdict(
         claim="For k = 1 both updates are the same computation.",
-        # Sums of n products, in whatever order, agree to n roundings.
+        # Sums of n products, in any order, agree to n roundings.
         holds=inverse_gap <= largest * float_info.epsilon,
         measured=(
             f"the two inverses {gap}; "

@@ -28,7 +28,10 @@ Scores = Callable[[Array], Array]
 
 
 class Baseline(ABC):
-    """What all share; `classes_` are the N+1, sorted, and `new_` the one that the source lacks."""
+    """A way to learn one class more than the source knows.
+
+    `classes_` are the N+1 classes, sorted; `new_` is the class that the source lacks.
+    """
 
     classes_: Array
     new_: Any
@@ -60,7 +63,7 @@ class Baseline(ABC):
         return LSSVMClassifier(self.kernel if kernel is None else kernel, self.C)
 
     def _beside_known(self, X: Array, new: Array) -> Array:
-        """The source's scores of X, and `new` (m,) as those of the new class."""
+        """The source's scores of X, with the column `new` (m,) for the new class."""
         column = np.searchsorted(self.source.classes_, self.new_)
         return np.insert(self.source.decision_function(X), column, new, axis=1)
 
@@ -75,7 +78,7 @@ class NoTransfer(Baseline):
 
 @final
 class NoTransferOwnC(Baseline):
-    """The same with its own C, the best by leave-one-out on the new examples."""
+    """A machine of the new examples alone, with the C that is best by leave-one-out on them."""
 
     def _learn(self, X: Array, y: Array) -> Scores:
         return LSSVMClassifier(self.kernel, "loo").fit(X, y).decision_function
@@ -91,7 +94,7 @@ class Batch(Baseline):
 
 @final
 class BalancedBatch(Baseline):
-    """The same with weights: the new class counts as much as each of the others."""
+    """A machine of all examples, weighted so that each class counts alike."""
 
     def _learn(self, X: Array, y: Array) -> Scores:
         machine = LSSVMClassifier(self.kernel, self.C, class_weight="balanced")
@@ -122,7 +125,7 @@ class SourcePlusOne(Baseline):
 
 @final
 class SourcePlusOneHinge(Baseline):
-    """The same with scikit-learn's SVC, whose loss is the hinge."""
+    """The source beside a machine of the new class: scikit-learn's SVC, whose loss is the hinge."""
 
     def _learn(self, X: Array, y: Array) -> Scores:
         one = SVC(C=self.C, kernel="precomputed").fit(corner(self.kernel, X), y == self.new_)

@@ -68,7 +68,7 @@ def part(progress: Progress, what: str, begin: float, end: float) -> Progress:
 
 
 def animals(names: Collection[str], progress: Progress) -> dict[str, Seen]:
-    """Those animals by each kind of kernel; linear in PHOG."""
+    """The animals `names`, by each kind of kernel. The linear kernel is on PHOG."""
     tables: dict[str, Array] = {}
     for i, feature in enumerate(get_args(Feature)):
         progress(i / len(get_args(Feature)), feature)
@@ -81,10 +81,11 @@ def animals(names: Collection[str], progress: Progress) -> dict[str, Seen]:
 def things(
     names: Collection[str], grouped: Collection[str], progress: Progress, *, quick: bool = False
 ) -> dict[str, Seen]:
-    """Those of Caltech-256 by each kind of kernel; linear in pyramids of visual words.
+    """The classes `names` of Caltech-256, by each kind of kernel.
 
-    Beside both, each kind of features alone has a non-linear kernel, by its name. The words are
-    learnt from one picture of each class that is in no group. `quick`: by few kinds.
+    The linear kernel is on pyramids of visual words. Besides the linear and the mean kernel, each
+    kind of features has a non-linear kernel of its name. The words are learnt from one picture of
+    each class that is in no group. `quick`: few kinds of features.
     """
     examples = caltech256()
     others = np.setdiff1d(examples.labels, list(grouped))

@@ -48,9 +48,9 @@ _BARS, _SHOWN = 10, 0.01
 
 
 def draw(result: NPlusOneRun, data: str, classes: int) -> Figure:
-    """One number of classes of a set: a column for each group, a row for each kernel.
+    """Rates for a set and a number of classes: a column for each group, a row for each kernel.
 
-    As in the supplement, each has the N+1 classes above, the N known and the new one beneath.
+    As in the supplement, the N+1 classes stand above the N known classes and the new class.
     """
     settings = result.of(data, classes)
     kernels = list(dict.fromkeys(one.kernel for one in settings))
@@ -111,7 +111,7 @@ def _draw_measure(ax: Axes, result: NPlusOneRun, setting: Setting, measure: str)
 
 
 def draw_cases(result: NPlusOneRun) -> Figure:
-    """What some new classes were built from: the largest entries of beta."""
+    """The largest entries of beta of some new classes."""
     found = cases(result)
     figure = new_figure(3.2 * len(found), 3.4)
     axes = figure.subplots(1, len(found), sharex=True, squeeze=False)[0]

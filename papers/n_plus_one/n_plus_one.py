@@ -181,7 +181,7 @@ def report(result: NPlusOneRun, out: Path) -> Report:
 
 
 class _Turn(NamedTuple):
-    """One split of a group, in which one member is new."""
+    """A random split of a group with `newcomer` as its new class."""
 
     data: str
     group: str
@@ -280,7 +280,7 @@ def _learnt(
 
 
 def _rates(right: Array, labels: Array, newcomer: str) -> tuple[float, float, float]:
-    """Of all classes, of all but the newcomer, and of the newcomer."""
+    """Mean rates of all classes, of the known classes, and the rate of the newcomer."""
     names, index = np.unique(labels, return_inverse=True)
     rates = np.bincount(index, right) / np.bincount(index)
     is_new = names == newcomer

@@ -1,4 +1,4 @@
-"""What the experiment on one class more measures."""
+"""Outcomes of the experiment on one class more."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEASURES = {"everything": "N+1 classes", "known": "N known classes", "new": "the
 
 
 class Setting(NamedTuple):
-    """Some classes of a set, one of which is new, seen by some kind of kernel."""
+    """A group of classes of a data set, with a new class among them, and a kind of kernel."""
 
     data: str
     classes: int
@@ -34,7 +34,7 @@ class Setting(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one method recognises in one split after `learnt` examples of each class.
+    """Rates of a method in a split, after `learnt` examples of each class.
 
     everything, known, new : the part of test pictures that is recognised, as means over the N+1
         classes, over the N known ones, and of the class `newcomer`
@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
 
     @property
     def setting(self) -> Setting:
-        """Where it was measured."""
+        """The data, number of classes, group and kernel."""
         return Setting(self.data, self.classes, self.group, self.kernel)
 
 
@@ -75,12 +75,12 @@ class Share(NamedTuple):
 
     @property
     def setting(self) -> Setting:
-        """Where it was measured."""
+        """The data, number of classes, group and kernel."""
         return Setting(self.data, self.classes, self.group, self.kernel)
 
 
 class Plan(NamedTuple):
-    """How many pictures of each class the source learns, and how many new ones are learnt."""
+    """Numbers of pictures of each class: learnt by the source, and learnt after it."""
 
     source: int
     learnt: tuple[int, ...]
@@ -107,13 +107,13 @@ class NPlusOneRun:
 
     @property
     def settings(self) -> list[Setting]:
-        """Those by all features, or linear in one, in the order of their appearance."""
+        """Settings with a linear kernel or all features, in the order of their appearance."""
         found = dict.fromkeys(setting for setting, _, _ in self._rates)
         return [one for one in found if one.kernel in (LINEAR, NON_LINEAR)]
 
     @property
     def alone(self) -> list[Setting]:
-        """Those by one kind of features, by whose name the kernel goes."""
+        """Settings with one kind of features; the kernel has the name of the features."""
         found = dict.fromkeys(setting for setting, _, _ in self._rates)
         return [one for one in found if one.kernel not in (LINEAR, NON_LINEAR)]
 
@@ -122,7 +122,7 @@ class NPlusOneRun:
         return [one for one in self.settings if (one.data, one.classes) == (data, classes)]
 
     def rates(self, setting: Setting, learnt: int, method: str, measure: str) -> Array:
-        """One of `MEASURES` in each split, (splits,)."""
+        """The rates by `measure`, a key of `MEASURES`, in each split, (splits,)."""
         return self._rates[setting, learnt, method][:, list(MEASURES).index(measure)]
 
     def margin(

@@ -1,10 +1,10 @@
-"""What pictures are seen by: every kind of feature alone, by several kernels, and all together.
+"""Every kind of picture feature alone, by several kernels, and all kinds together.
 
 The non-linear setting of the supplement averages kernels over many kinds of features. Here each
-kind that there is for Caltech-256 is asked alone, by the kernel that an estimator takes without
-being told, by the RBF kernel and by the intersection of histograms; then all at once, by the mean
-of their kernels, and by weights that `tune` finds on the training pictures. Features and kernels
-were not chosen on the pictures that are tested.
+kind of features of Caltech-256 is tested alone, by the default kernel of an estimator, by the RBF
+kernel and by the intersection of histograms. Then all kinds are tested together, by the mean of
+their kernels, and by weights that `tune` finds on the training pictures. Features and kernels were
+not chosen on the test pictures.
 """
 
 from __future__ import annotations

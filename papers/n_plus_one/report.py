@@ -1,4 +1,4 @@
-"""What the experiment on one class more says."""
+"""Tables and verdicts of the experiment on one class more."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SHOWN = {
 
 
 def preface(result: NPlusOneRun) -> str:
-    """What was measured."""
+    """The setting of the experiment, in a few sentences."""
     splits = {
         one.classes: len({other.split for other in result.outcomes if other.classes == one.classes})
         for one in result.settings
@@ -86,7 +86,7 @@ def members(result: NPlusOneRun) -> str:
 
 
 def tables(result: NPlusOneRun) -> Iterator[Table]:
-    """What is recognised with few examples: a table for each set and kernel."""
+    """Rates with few examples: a table for each set and kernel."""
     for data, kernel in dict.fromkeys((one.data, one.kernel) for one in result.settings):
         mine = [one for one in result.settings if (one.data, one.kernel) == (data, kernel)]
         rows = [
@@ -162,7 +162,7 @@ def cases(result: NPlusOneRun, most: int = 4) -> dict[str, list[Share]]:
 
 
 def mixtures(result: NPlusOneRun) -> str:
-    """What went into some newcomers, in words."""
+    """The known classes that some newcomers were built from, in words."""
     told = [
         f"{name} from {', '.join(f'{one.known} {one.beta:.2f}' for one in shares[:3])}"
         for name, shares in cases(result).items()

@@ -1,4 +1,4 @@
-"""One picture is enough: the experiments of Rodner and Denzler (2010) on one-shot learning.
+"""The experiments of Rodner and Denzler (2010) on one-shot learning: one picture is enough.
 
 Caltech-101, Fig. 3 and 4: a class is learnt from one to fifteen pictures and 200 of the background,
 with the help of one of the 100 other classes, which have 30 pictures each; with and without a
@@ -31,8 +31,8 @@ from typing import NamedTuple, final
 import numpy as np
 from joblib import Parallel, delayed
 
-from knowmore.models import Ranking, Rule
-from knowmore.models.oneshot.choice import CRITERIA, Best, golden
+from knowmore.transfer import Ranking, Rule
+from knowmore.transfer.choice import CRITERIA, Best, golden
 from papers.data import caltech101, wordnet
 from papers.findings import Progress, Report, save_figure, silent, write_csv
 from papers.one_shot.figure import draw_sets, draw_things
@@ -213,7 +213,7 @@ def _set(source: str, protocol: Protocol) -> Plan:
 
 
 class Learnt(NamedTuple):
-    """What one split gave."""
+    """The outcomes of a split, with its noise and the number of other test pictures."""
 
     source: str
     noise: float
@@ -290,7 +290,7 @@ def _as_in_the_paper(target: Target, ranked: Sequence[str]) -> Iterator[tuple[Wa
 
 
 def _best(found: Mapping[str, Best], among: Sequence[str] | None) -> Ranking:
-    """Of some supports, or of all that were found."""
+    """The supports of `among`, or all that were found, the best first."""
     return Ranking.of("", found if among is None else {name: found[name] for name in among})
 
 

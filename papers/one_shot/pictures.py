@@ -15,7 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from knowmore.files import user_folder
+from knowmore._base import user_folder
 from knowmore.images import Cache, ForestCodebook, learn_codebook
 from knowmore.kernels import ChiSquared, HistogramIntersection
 from papers.arrays import Array

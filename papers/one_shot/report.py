@@ -1,4 +1,4 @@
-"""What the experiments on one-shot learning say, in words."""
+"""Tables and verdicts of the experiments on one-shot learning."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CRITERION_NAMES = {
 
 
 def preface(result: OneShot) -> Iterator[str]:
-    """What was measured."""
+    """The setting of each experiment, in a few sentences."""
     sizes, tasks = result.sizes[THINGS], result.tasks(THINGS)
     small = " That is too little to judge the claims: run it without --quick."
     yield (
@@ -184,7 +184,7 @@ def _rhos(result: OneShot, way: Way) -> list[float]:
 
 
 def _why(result: OneShot) -> str:
-    """What the choice misses."""
+    """The gap between the chosen support and the best one, in words."""
     ways = (HINDSIGHT, INDEPENDENT, transfer(), transfer(FEW))
     best, alone, chosen, few = (result.values(THINGS, 1, way) for way in ways)
     none = np.mean([rho == 0 for rho in _rhos(result, transfer())])

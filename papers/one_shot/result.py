@@ -1,4 +1,4 @@
-"""What comes out of the experiments on one-shot learning."""
+"""Outcomes of the experiments on one-shot learning."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ HINDSIGHT = Way("hindsight", "ap", "grid")
 
 
 class Outcome(NamedTuple):
-    """One task with some positives in one split, learnt in one way.
+    """The test of a task with some positives in a split, learnt in one way.
 
     support, rho : what was chosen; for an LS-SVM rho is its beta
     left_out : the criterion's value
@@ -136,19 +136,19 @@ class OneShot:
         return dict(found)
 
     def splits(self, source: str) -> int:
-        """How many there were."""
+        """The number of random splits of a source."""
         return 1 + max(one.split for one in self.outcomes if one.source == source)
 
     def tasks(self, source: str) -> list[str]:
-        """In the order of their appearance."""
+        """The tasks of a source, in the order of their appearance."""
         return list(dict.fromkeys(one.task for one in self.outcomes if one.source == source))
 
     def positives(self, source: str) -> list[int]:
-        """How many positive examples there were, ascending."""
+        """Numbers of positive examples, ascending."""
         return sorted({positives for where, positives, _ in self._found if where == source})
 
     def ways(self, source: str, positives: int) -> list[Way]:
-        """How it was learnt, in the order of appearance."""
+        """The ways of learning, in the order of their appearance."""
         return [way for where, p, way in self._found if (where, p) == (source, positives)]
 
     def of(self, source: str, positives: int, way: Way) -> dict[str, list[Outcome]]:
@@ -173,7 +173,7 @@ class OneShot:
 
 
 def gain(D: Array) -> Gain:
-    """Of differences (tasks, splits)."""
+    """The mean of differences D (tasks, splits), with its errors over tasks and over splits."""
 
     def error(means: Array) -> float:
         return float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else 0.0

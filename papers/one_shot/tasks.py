@@ -17,9 +17,10 @@ import numpy as np
 from knowmore.edits import Add
 from knowmore.examples import Examples
 from knowmore.linalg import Cholesky
-from knowmore.models import KernelModel, OneShot, Rule, Support, one_vs_all
-from knowmore.models.oneshot.choice import CRITERIA, Best, Search, average_precision, grid
-from knowmore.models.oneshot.pairs import Pair
+from knowmore.models import KernelModel, one_vs_all
+from knowmore.transfer import OneShot, Rule, Support
+from knowmore.transfer.choice import CRITERIA, Best, Search, average_precision, grid
+from knowmore.transfer.pairs import Pair
 from papers.adapted import Adapted, Prior
 from papers.arrays import Array
 from papers.one_shot.pictures import Seen
@@ -30,7 +31,7 @@ BETAS = np.linspace(0, 1, 21)
 
 
 class Sizes(NamedTuple):
-    """How many pictures: of the background, of each support, of a target, and tested at most."""
+    """Numbers of pictures: background, each support, each target, and tested at most."""
 
     background: int
     support: int
@@ -41,8 +42,12 @@ class Sizes(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Rows of pictures: those of the background learnt (b,) and tested (o,), those of each support
-    (s,), and those of each target learnt (p,) and tested (m,)."""
+    """Rows of pictures in a random split.
+
+    background, others : the background's pictures for training (b,) and for the test (o,)
+    supports : the pictures of each support class (s,)
+    positives, tested : the pictures of each target for training (p,) and for the test (m,)
+    """
 
     background: Array
     others: Array
@@ -88,7 +93,7 @@ class Score(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """What all tasks of a split share."""
+    """A split with its features and its noise, which all tasks share."""
 
     seen: Seen
     noise: float
@@ -123,11 +128,11 @@ class Stage:
 
     @cached_property
     def priors(self) -> Array:
-        """What LS-SVMs of each support against the background say of all n pictures,
+        """Scores of all n pictures by LS-SVMs of each support against the background,
         (2, costs, n, supports).
 
-        Tasks share the background, so that its scores are those of pictures that were learnt: no
-        guide to what others will get. The second time they are by leave-one-out instead.
+        Tasks share the background, so its pictures were learnt, and their scores are no guide to
+        the scores of other pictures. The second table has their leave-one-out scores instead.
         """
         return np.stack([self._machines(rows) for rows in self.split.supports.values()], axis=3)
 
@@ -188,7 +193,7 @@ class Target:
     prior: float = 0.0
 
     def expecting(self, prior: float) -> Target:
-        """The same, but that pictures unlike all others are expected to have this label."""
+        """The target with another prior mean: the label expected of pictures unlike all others."""
         coding = Rule(prior=prior).coding
         # The class is the second of the target's two, and the only one of a support.
         model = KernelModel.on(self.model.covariance, coding(self.model.names[-1]))
@@ -219,7 +224,7 @@ class Target:
 
     @cached_property
     def asked(self) -> Array:
-        """Rows of the pictures that are tested, those of the class first, (m,)."""
+        """Rows of the test pictures, the class before the background, (m,)."""
         mine = self.stage.split.tested[self.name]
         return np.concatenate([mine, self.stage.split.others])
 
@@ -260,11 +265,11 @@ class Target:
 
     @property
     def _labels(self) -> Array:
-        """Of the pictures learnt, (n_T,)."""
+        """Labels of the training pictures, 1 for the class and -1 for the background, (n_T,)."""
         return np.where(self.stage.seen.labels[self.rows] == self.name, 1.0, -1.0)
 
     def judged(self, scores: Array) -> Score:
-        """How good such scores are."""
+        """Average precision and recognition rate of scores (m,)."""
         wanted = np.where(self.stage.seen.labels[self.asked] == self.name, 1.0, -1.0)
         rate = ((scores[wanted > 0] > 0).mean() + (scores[wanted < 0] <= 0).mean()) / 2
         return Score(float(average_precision(wanted, scores)), float(rate))

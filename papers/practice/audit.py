@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.model_selection import cross_val_predict
 
 from knowmore import GPClassifier
-from knowmore.extras import optional
+from knowmore._base import optional
 from knowmore.insight import suspects
 from knowmore.kernels import squared_distances
 from papers.arrays import Array

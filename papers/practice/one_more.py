@@ -1,8 +1,8 @@
-"""One class more: fifteen known classes, and one to ten examples of each of them and the new one.
+"""The N+1 problem: fifteen known classes, and one to ten examples of each of them and a new one.
 
-The peer keeps all pictures, those of the source too, and lets all classes count alike; or it has,
-like ours, the few alone. Ours is held against both in both measures, though whoever knows little
-else is good at the new class.
+One peer keeps all pictures, the source's too, and lets all classes count alike. The other peer has
+the few new pictures alone, like ours. Ours is compared with both in both measures, though a model
+that knows little else names the new class often.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _rows(source: str, feature: str, seed: int, quick: bool) -> Iterator[Row]:
 def _ways(
     table: Table, known: Array, learnt: Array, asked: Array
 ) -> dict[str, Callable[[], Array]]:
-    """What answers for the rows asked, by its name."""
+    """Functions that predict the rows `asked`, by the name of the method."""
     X, y, both = table.X, table.y, np.concatenate([known, learnt])
 
     def ours() -> Array:

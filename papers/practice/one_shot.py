@@ -74,10 +74,10 @@ def _supports(table: Table, sizes: _Sizes, rng: np.random.Generator) -> dict[str
 def _ways(
     table: Table, name: str, supports: Mapping[str, Array], learnt: Array, asked: Array
 ) -> dict[str, Callable[[], Array]]:
-    """What gives scores to the rows asked, by its name."""
+    """Functions that score the rows `asked`, by the name of the method."""
     X, Z = table.X[learnt], table.X[asked]
     y = np.where(table.y[learnt] == name, name, "background")
-    # Scores are those of the second class.
+    # Scores are positive for the second class.
     sign = 1 if name > "background" else -1
 
     def ours(supports: Mapping[str, Array] | None = None) -> Array:

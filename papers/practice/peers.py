@@ -38,9 +38,9 @@ def logistic(histograms: bool, *, balanced: bool = False) -> Any:
 
 
 def centroid(X: Array, positive: Array, Z: Array, histograms: bool) -> Array:
-    """Scores (m,) of Z (m, D): along the line from the mean of the others to that of `positive`.
+    """Scores (m,) of Z (m, D): along the line from the negative mean to the positive mean.
 
-    X (n, D), positive (n,). Rows are taken at unit length, those of histograms square-rooted.
+    X (n, D), positive (n,). Rows are scaled to unit length; histograms are square-rooted first.
     """
     X, Z = (unit(np.sqrt(rows) if histograms else rows) for rows in (X, Z))
     return np.asarray(Z @ (X[positive].mean(axis=0) - X[~positive].mean(axis=0)))
@@ -52,12 +52,12 @@ def svc(K: Array, y: Array) -> GridSearchCV:
 
 
 def against_all(K: Array, y: Array, C: float) -> Any:
-    """The same with a given C, one class against all others."""
+    """SVCs on kernel values (n, n) with a given C, each class against all others."""
     return OneVsRestClassifier(SVC(C=C, kernel="precomputed"), n_jobs=-1).fit(K, y)
 
 
 def softmax_novelty(model: Any, Z: Array) -> Array:
-    """One less the largest probability, (m,)."""
+    """1 - the largest probability, (m,)."""
     return np.asarray(1 - model.predict_proba(Z).max(axis=1))
 
 

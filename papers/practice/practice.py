@@ -98,7 +98,7 @@ def report(result: Practice, out: Path) -> Report:
 
 
 def preface(result: Practice) -> str:
-    """What was measured."""
+    """The number of targets reached, and the setting."""
     reached = sum(row.holds for row in result.rows)
     text = (
         f"Ours reaches the target in {reached} of {len(result.rows)} rows. Figures are means over "

@@ -67,13 +67,13 @@ def measure(*, seed: int = 0, quick: bool = False, progress: Progress = silent) 
 
 
 class Question(NamedTuple):
-    """What is compared.
+    """A comparison of recognition rates.
 
-    name : of the question
-    task, feature : of which pictures
-    kernel : of ours; None: by default
-    values : of the SVC
-    slack : how much of the rate ours may lose
+    name : the comparison's name
+    task, feature : the pictures
+    kernel : the kernel of our model; None: the default
+    values : the kernel values of the SVC
+    slack : the loss of rate that ours is allowed
     """
 
     name: str
@@ -115,7 +115,7 @@ def _answers(make: Callable[[], Any], X: Array, Z: Array, y: Array) -> Array:
 
 
 class _Hinge:
-    """The SVC on kernel values. The second way takes those of the first, and its C."""
+    """The SVC on kernel values. `against_all` reuses the values and the C of `against_one`."""
 
     def __init__(self, values: Values, X: Array, Z: Array, y: Array) -> None:
         self.values, self.X, self.Z, self.y = values, X, Z, y

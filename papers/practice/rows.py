@@ -1,4 +1,4 @@
-"""What a question of practice gives: a row of figures, and a verdict that follows from them."""
+"""Results of the questions of practice: rows of figures, with verdicts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Figure(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Of all splits."""
+        """The mean of all splits."""
         return float(np.mean(self.values))
 
     @property
@@ -84,12 +84,12 @@ class Row:
 
     @property
     def difference(self) -> Difference:
-        """The same for the peer that decides."""
+        """The difference from the peer that decides."""
         return self.against(self.best)
 
     @property
     def target(self) -> str:
-        """In words."""
+        """The target in words."""
         allowed = f" less {self.slack:g}" if self.slack else ""
         return f"as good as every peer{allowed}, within a standard error"
 
@@ -167,9 +167,9 @@ class Tally:
         slack: float = 0.0,
         smaller: bool = False,
     ) -> list[Row]:
-        """A row for each measure; `ours` is the name of our way, `beside` those of others of ours.
+        """A row for each measure.
 
-        All others are peers.
+        `ours` names our way, and `beside` other ways of ours. All other ways are peers.
         """
         peers = [way for way in self._seconds if way != ours and way not in beside]
         return [

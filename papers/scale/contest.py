@@ -101,7 +101,7 @@ def enter(method: Method, split: Split) -> tuple[Entry, Array]:
 
 
 def clocked(act: Callable[[], T]) -> tuple[T, float]:
-    """What `act` returns, and the wall time it took in seconds. It runs once."""
+    """The value of `act()`, run once, and its wall time in seconds."""
     began = perf_counter()
     found = act()
     return found, perf_counter() - began
@@ -114,7 +114,10 @@ def _best(candidates: Sequence[Any], X: Array, y: Array) -> Any:
 
 
 def standard_error(a: Array, b: Array) -> float:
-    """Of the difference of two accuracies, by which of the same test rows are right, (m,) each."""
+    """The standard error of the difference of two accuracies.
+
+    a, b : whether each of the same test rows is right, (m,)
+    """
     return float((a.astype(float) - b).std() / np.sqrt(len(a)))
 
 

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 # Minutes: more than that is late, and the range of delays.
 _LATE, _LEAST, _MOST = 15, -60.0, 240.0
-# Days that the window holds, between fits of a ridge, and between those of boosting.
+# Numbers of days: in the window, between fits of a ridge, and between fits of boosting.
 _WINDOW, _WEEK, _MONTH = 28, 7, 28
 _BEGIN = np.datetime64("2001-01-01")
 _PENALTIES = (1.0, 10.0, 100.0)
@@ -54,17 +54,17 @@ _STEPS: tuple[dict[str, Any], ...] = (
     {"learning_rate": "constant", "eta0": 0.01},
     {"learning_rate": "constant", "eta0": 0.001},
 )
-# The mean delay of an airport is that of its flights and of so many average ones.
+# The mean delay of an airport counts so many average flights besides its own.
 _SHRUNK = 10
 
 
 class Question(NamedTuple):
-    """What is asked about flights.
+    """A question about flights, with models that answer it.
 
-    error : follows from what was true and the answers, (m,) each; its unit is `unit`
-    exact, ridge : models with a penalty
-    sgd : a model with options
-    boosting : a model
+    error : a function of true values and answers, (m,) each; its unit is `unit`
+    exact, ridge : make a model with a penalty
+    sgd : makes a model with options
+    boosting : makes a model
     """
 
     title: str
@@ -219,8 +219,10 @@ def _chosen(
 
 
 def _means(stream: Stream, classifies: bool) -> Array:
-    """What the mean of the window would answer, for each row after the first window; one and the
-    same score for classes, so that days are not ranked."""
+    """The mean of the window, for each row after the first window.
+
+    For classes the score is a constant, so that days are not ranked.
+    """
     days = range(_WINDOW, stream.days)
     windows = [stream.y[stream.rows(day - _WINDOW, day)] for day in days]
     means = [0.0 if classifies else window.mean() for window in windows]

@@ -1,4 +1,4 @@
-"""What the models of flights did, and what it means."""
+"""Tables, figures and verdicts of the models of flights."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Checked(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Delays:
-    """One question: all methods, and the error of a constant in each week, (weeks,)."""
+    """Results of a question: all methods, and the error of a constant in each week, (weeks,)."""
 
     title: str
     unit: str
@@ -70,7 +70,7 @@ class Delays:
     checked: Checked
 
     def named(self, method: str) -> Course:
-        """How one method did."""
+        """The course of a method."""
         return next(course for course in self.courses if course.method == method)
 
 

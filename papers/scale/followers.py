@@ -35,7 +35,7 @@ class Stream:
 
     @property
     def days(self) -> int:
-        """How many there are."""
+        """The number of days."""
         return len(self.starts) - 1
 
     def rows(self, first: int, last: int) -> slice:
@@ -56,8 +56,12 @@ class Follower(ABC):
 
 
 class Day(NamedTuple):
-    """What happened on a day: the window (rows) that was learnt, the answers (m,) about the day,
-    and the seconds that both took."""
+    """A day of a stream.
+
+    window : the rows that were learnt before
+    answers : about the rows of the day, (m,)
+    learn, answer : seconds
+    """
 
     window: slice
     answers: Array
@@ -78,7 +82,7 @@ def follow(follower: Follower, stream: Stream, window: int) -> Iterator[Day]:
 
 
 def scores(model: Any, X: Any) -> Array:
-    """What a model of scikit-learn's kind says, as `Follower.answer` does."""
+    """Scores of a scikit-learn classifier, or predictions of a regressor, (m,)."""
     if hasattr(model, "decision_function"):
         return np.asarray(model.decision_function(X))
     return np.asarray(model.predict(X))
@@ -87,7 +91,7 @@ def scores(model: Any, X: Any) -> Array:
 @final
 @dataclass(frozen=True)
 class Exact(Follower):
-    """One of knowmore's linear models; without `forgets` it keeps all it has learnt."""
+    """A linear model of knowmore; without `forgets` it keeps all rows."""
 
     model: Any
     forgets: bool
@@ -103,7 +107,7 @@ class Exact(Follower):
         return scores(self.model, stream.sparse[asked])
 
     def equals_fit(self, stream: Stream, window: slice) -> tuple[bool, float]:
-        """Whether the sums are those of a fresh fit of the window, and the seconds it took."""
+        """Whether the sums equal a fresh fit of the window, and the seconds of that fit."""
         fresh = clone(self.model).set_params(resolution=self.model.grid_)
         if is_regressor(self.model):
             fresh.set_params(y_resolution=self.model.y_grid_)

@@ -1,4 +1,4 @@
-"""What was found of attacks that training never saw, and what it means."""
+"""Tables, figures and verdicts on the detection of attacks that training never saw."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def report(result: Watched, out: Path) -> Report:
 
 
 def _by_kind(result: Watched) -> Iterator[tuple[object, ...]]:
-    """What each method finds of each kind of attack, at each rate of false alarms."""
+    """The part of each kind of attack that each method finds, at each rate of false alarms."""
     for alarm in result.alarms:
         limits = np.quantile(alarm.values[result.normal], 1 - np.array(RATES))
         for kind in np.unique(result.labels[~result.normal]):
@@ -189,7 +189,7 @@ def _limit(alarm: Alarm) -> float:
 
 
 def _kinds(result: Watched) -> Table:
-    """The late kinds of which there are most."""
+    """The part found of the most frequent late kinds, by each method."""
     kinds, counts = np.unique(result.labels[result.new], return_counts=True)
     most = kinds[np.argsort(-counts)[:5]]
     found = {(row[0], row[1]): row[4 + RATES.index(RATE)] for row in _by_kind(result)}
@@ -204,7 +204,7 @@ def _kinds(result: Watched) -> Table:
 
 
 def verdicts(result: Watched) -> Iterator[Verdict]:
-    """What is found, at which price, and whether learning it is exact."""
+    """Verdicts on detection, on its price, and on the exactness of learning."""
     own = result.named(VARIANCE)
     peers = [alarm for alarm in result.alarms if _STYLES[alarm.method][1] == "--"]
     for rate in RATES[1:]:
@@ -239,7 +239,7 @@ def verdicts(result: Watched) -> Iterator[Verdict]:
 
 
 def _draw(result: Watched) -> Figure:
-    """How many late attacks are found over the rate of false alarms."""
+    """The part of late attacks found, over the rate of false alarms."""
     figure = new_figure(8, 5.4)
     ax = figure.subplots()
     rates = np.geomspace(max(1e-4, 1 / result.normal.sum()), 1, 200)

@@ -38,12 +38,12 @@ from papers.scale.contest import (
 ONE, FOUR = "forest GP, 1 tree of 512", "forest GP, 4 trees of 256"
 # The globe has radius one: some 600 km, over which a coast tells something of its neighbourhood.
 _KERNEL = Matern(0.1, nu=0.5)
-# Numbers of points to learn and to test, and those of a quick run.
+# Numbers of points to learn and to test, in a full run and in a quick run.
 _SIZES, _TESTED = (100_000, 1_000_000), 100_000
 _QUICK_SIZES, _QUICK_TESTED = (3000,), 2000
-# So many examples are removed, and as many added.
+# The number of examples removed, and then added.
 _EDITED = 100
-# By how much a forest of GPs should be more often right than any peer.
+# The margin of accuracy that a forest of GPs should have over any peer.
 _AHEAD = 0.002
 
 

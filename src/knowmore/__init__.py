@@ -21,11 +21,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from knowmore._progress import progress
+    from knowmore._base import progress
     from knowmore.errors import KnowmoreError
     from knowmore.estimators import (
-        EigenspaceLDA,
-        EigenspacePCA,
         ForestGPClassifier,
         ForestGPRegressor,
         GPClassifier,
@@ -35,14 +33,18 @@ if TYPE_CHECKING:
         LinearGPClassifier,
         LinearGPRegressor,
         LSSVMClassifier,
-        NPlusOneClassifier,
-        OneShotClassifier,
-        Scores,
-        SubspaceMonitor,
         living,
     )
-    from knowmore.linalg import Eigenspace, Grid, Truncation
+    from knowmore.linalg import Grid
     from knowmore.store import Store, load, open  # noqa: A004  as in gzip
+    from knowmore.subspaces import (
+        Eigenspace,
+        EigenspaceLDA,
+        EigenspacePCA,
+        SubspaceMonitor,
+        Truncation,
+    )
+    from knowmore.transfer import NPlusOneClassifier, OneShotClassifier, Scores
 
     __version__: str
 
@@ -75,14 +77,20 @@ __all__ = [
 
 # Names whose module is not `knowmore.estimators`.
 _HOMES = {
-    "Eigenspace": "knowmore.linalg",
+    "Eigenspace": "knowmore.subspaces",
+    "EigenspaceLDA": "knowmore.subspaces",
+    "EigenspacePCA": "knowmore.subspaces",
     "Grid": "knowmore.linalg",
     "KnowmoreError": "knowmore.errors",
+    "NPlusOneClassifier": "knowmore.transfer",
+    "OneShotClassifier": "knowmore.transfer",
+    "Scores": "knowmore.transfer",
     "Store": "knowmore.store",
-    "Truncation": "knowmore.linalg",
+    "SubspaceMonitor": "knowmore.subspaces",
+    "Truncation": "knowmore.subspaces",
     "load": "knowmore.store",
     "open": "knowmore.store",
-    "progress": "knowmore._progress",
+    "progress": "knowmore._base",
 }
 
 

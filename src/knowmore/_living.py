@@ -14,14 +14,12 @@ from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 
-from knowmore.arrays import Array, enough_memory
+from knowmore._base import Array, enough_memory
 from knowmore.edits import Add, Edit, Remove, Replace, check_kind
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, default_kernel
-from knowmore.kernels.distances import rows_to_settle_width
-from knowmore.models import Model
-from knowmore.models.covariance import check_memory, check_rows, max_variance
+from knowmore.kernels import AnyKernel, default_kernel, rows_to_settle_width
+from knowmore.models import Model, check_memory, check_rows, max_variance
 
 M = TypeVar("M", bound=Model)
 
@@ -39,8 +37,8 @@ class Living(Generic[M]):
     """Examples, and a model of them that follows edits when it is next needed; frozen.
 
     model : the latest model, of these examples or earlier ones; all have the same settings
-    examples : all that are held; the model has only those whose weight is above zero
-    kernel : that of the model of these examples
+    examples : all examples; the model has only examples of a weight above zero
+    kernel : the kernel of these examples, which the model follows
     settled : whether the kernel is fixed; otherwise its width follows the examples, see
         `rows_to_settle_width`
     peak : the largest kappa(x, x) among the examples, now or before
@@ -101,12 +99,12 @@ class Living(Generic[M]):
 
     @property
     def labels(self) -> Array:
-        """The labels of some examples that are held, of none if there are none."""
+        """Sample labels, none if there are no examples; they fix the type of new labels."""
         return self.examples.labels
 
     @property
     def next_id(self) -> int:
-        """The first of the ids that the next examples get unless they are given some."""
+        """The id of the next example that is given none."""
         return self.examples.next_id
 
     def __getstate__(self) -> dict[str, Any]:
@@ -116,7 +114,7 @@ class Living(Generic[M]):
     # -- edits -------------------------------------------------------------------------------
 
     def apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Living[M]:
-        """The value after an edit. Whatever could fail later raises now.
+        """The value after an edit. An error that could come later is raised now.
 
         kernel : if given, an unsettled kernel is replaced by this one
         """
@@ -143,7 +141,7 @@ class Living(Generic[M]):
                 return Living.of(model.refit(kernel, counted), examples)
             after = after._with_width()
         if isinstance(edit, (Add, Replace)):
-            # By the kernel of these examples: that of the model may refuse such rows.
+            # By the kernel of these examples: the kernel of the model may refuse the rows.
             peak = max(peak, max_variance(after.kernel, edit.X))
         if peak != after.peak:
             after = replace(after, peak=peak)
@@ -173,6 +171,6 @@ class Living(Generic[M]):
 
 
 def _reserved(size: int, blocks: list[Array]) -> list[Array]:
-    """These blocks, and one more if they have less than `size` bytes. Raises MemoryError."""
+    """The blocks, and one more if they have less than `size` bytes. Raises MemoryError."""
     missing = -(-size // _UNIT) * _UNIT - sum(block.nbytes for block in blocks)
     return [*blocks, np.empty(missing, np.uint8)] if size > _UNIT and missing > 0 else blocks

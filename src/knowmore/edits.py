@@ -1,30 +1,20 @@
-"""The four edits, as values, and the ids that they name examples by."""
+"""The four edits, as values."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, KeysView, Set, Sized
-from contextlib import suppress
 from dataclasses import dataclass
-from operator import index
-from typing import Any
 
-import numpy as np
-
-from knowmore.arguments import a_type
-from knowmore.arrays import Array
-from knowmore.errors import InvalidInput, RepeatedId
+from knowmore._base import Array, Id
+from knowmore.errors import InvalidInput
 
 __all__ = ["Add", "Edit", "Id", "Relabel", "Remove", "Replace"]
-
-Id = int | str
 
 
 @dataclass(frozen=True, eq=False)
 class Add:
     """New examples: X (k, d) and labels (k,).
 
-    ids: None for consecutive integers; weights (k,): None for one each; side (k, q): side
+    ids: None for consecutive integers; weights (k,): None for ones; side (k, q): side
     information such as the scores of another classifier, or None.
     """
 
@@ -80,57 +70,3 @@ def check_kind(edit: Edit, X: Array, labels: Array) -> None:
                 "Features or labels do not match those held: another thread has fitted the "
                 "model to other data in the meantime. Nothing was changed."
             )
-
-
-def as_ids(ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
-    """One id or several, as a tuple of unique strings and integers.
-
-    ordered : whether the order matters, so that a set is refused
-
-    >>> as_ids("left"), as_ids(np.array([3, 1]))
-    (('left',), (3, 1))
-    """
-    if type(ids) is int:
-        return (ids,)
-    if type(ids) is list and len(ids) == 1 and type(ids[0]) is int:
-        return (ids[0],)
-    single = isinstance(ids, np.ndarray) and ids.ndim == 0
-    if single or isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
-        ids = [ids]
-    if len(getattr(ids, "shape", ())) > 1:
-        raise InvalidInput(
-            f"The ids are a table of shape {tuple(ids.shape)}. Give its index or one column."
-        )
-    if ordered and isinstance(ids, Set) and not isinstance(ids, KeysView):
-        raise InvalidInput(f"The ids are {a_type(ids)}, whose order means nothing. Give a list.")
-    found = tuple(_as_id(one) for one in ids)
-    if len(set(found)) < len(found):
-        one = next(one for one, count in Counter(found).items() if count > 1)
-        raise RepeatedId(f"The id {one!r} is given twice in one call. Each example is named once.")
-    return found
-
-
-def is_mask(ids: Any) -> bool:
-    """Whether these are Booleans, which select examples and are never ids.
-
-    >>> is_mask([True, False]), is_mask([1, 0]), is_mask([])
-    (True, False, False)
-    """
-    if isinstance(ids, np.ndarray):
-        return ids.dtype == bool and ids.ndim == 1
-    if isinstance(ids, (int, str)) or not isinstance(ids, Sized) or not isinstance(ids, Iterable):
-        return False
-    # A sparse table has no length.
-    if len(getattr(ids, "shape", ())) > 1:
-        return False
-    return len(ids) > 0 and all(isinstance(one, (bool, np.bool_)) for one in ids)
-
-
-def _as_id(one: Any) -> Id:
-    if isinstance(one, str):
-        return str(one)
-    if not isinstance(one, (bool, np.bool_)):
-        with suppress(TypeError):
-            return index(one)
-    hint = " Floats are not exact enough." if isinstance(one, (float, np.floating)) else ""
-    raise InvalidInput(f"An id is a string or an integer, but {one!r} is {a_type(one)}.{hint}")

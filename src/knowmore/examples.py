@@ -8,10 +8,8 @@ from typing import Any, NamedTuple, assert_never, final
 
 import numpy as np
 
-from knowmore.arguments import some
-from knowmore.arrays import Array
-from knowmore.concurrency import cached_property, moment
-from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace
+from knowmore._base import Array, Id, cached_property, moment, some
+from knowmore.edits import Add, Edit, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, RepeatedId, UnknownId
 
 __all__ = ["Examples"]
@@ -23,7 +21,7 @@ _FEW = 8
 
 @dataclass
 class _Buffer:
-    """An array whose first `filled` rows are taken; whoever claims the next ones writes them."""
+    """An array whose first `filled` rows are taken; the caller that claims a row writes it."""
 
     array: Array
     filled: int
@@ -60,7 +58,7 @@ class Rows:
         return Rows, (np.array(self.view),)
 
     def append(self, rows: Array) -> Rows:
-        """These rows and `rows` behind them."""
+        """The rows of this array, then `rows`."""
         begin, end = len(self.view), len(self.view) + len(rows)
         if begin == end:
             return self
@@ -106,7 +104,7 @@ def _room_for(end: int, like: Array, dtype: Any) -> _Buffer:
 
 
 class _Columns(NamedTuple):
-    """All that is known of each example, one row each."""
+    """The columns of the examples, with a row for each example."""
 
     ids: Rows
     X: Rows
@@ -179,7 +177,7 @@ class Examples:
         weights: Array | None = None,
         side: Array | None = None,
     ) -> Examples:
-        """A first set: X (n, d), labels (n,) or (n, q), weights (n,) or None for one each."""
+        """A first set: X (n, d), labels (n,) or (n, q), weights (n,), by default ones."""
         nothing = np.empty(0, dtype=object), X[:0], labels[:0], np.empty(0)
         no_side = np.empty((0, 0 if side is None else side.shape[1]))
         no_serials = np.empty(0, dtype=np.int64)
@@ -284,7 +282,7 @@ class Examples:
         if self._alike:
             return self
         counted = self.weights > 0
-        return self if counted.all() else self._without(np.flatnonzero(~counted))
+        return self if counted.all() else self.without(np.flatnonzero(~counted))
 
     def apply(self, edit: Edit) -> Examples:
         """The examples after an edit; an edit that is impossible raises and changes nothing."""
@@ -292,12 +290,12 @@ class Examples:
             case Add():
                 return self._with(edit)
             case Remove(ids):
-                return self._without(self.rows(ids))
+                return self.without(self.rows(ids))
             case Replace(ids, X, labels, side):
                 rows = self.rows(ids)
                 labels = self.labels[rows] if labels is None else labels
                 weights = None if self._alike else self.weights[rows]
-                return self._without(rows)._with(Add(X, labels, ids, weights, side))
+                return self.without(rows)._with(Add(X, labels, ids, weights, side))
             case Relabel(ids, labels):
                 rows = self.rows(ids)
                 changed = self.labels.astype(np.result_type(self.labels, labels))
@@ -360,7 +358,8 @@ class Examples:
         next_id = max(self._next_id, largest + 1)
         return Examples(_Columns(*columns), index, next_id, alike, self._labelling)
 
-    def _without(self, rows: Array) -> Examples:
+    def without(self, rows: Array) -> Examples:
+        """The examples without these rows, by position."""
         rows = np.unique(rows) if len(rows) > 1 else rows
         columns = _Columns(*[column.without(rows) for column in self._columns])
         # The index keeps the ids of removed examples until they are the larger part of it.

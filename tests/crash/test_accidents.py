@@ -10,6 +10,8 @@ import pytest
 from benchmarks.crash import damage, histories, hostile, shim
 from benchmarks.crash.crowd import crowd
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -17,7 +17,7 @@ from tolerance import assert_rounded, assert_solves, tolerance
 
 from knowmore.kernels import On, Task
 from knowmore.models import Transfer, one_vs_all
-from knowmore.models.transfer import Hinges
+from knowmore.transfer.coding import Hinges
 
 LAWS = []
 
@@ -130,12 +130,12 @@ def of_task(X, task):
 
 
 def asked_of(estimator, queries):
-    """The queries as inputs of that process: those of the target."""
+    """Queries as inputs of the process of the target task."""
     return of_task(queries, 0) if helped(estimator) else queries
 
 
 def told(estimator, T):
-    """The targets T of the examples, and those of a support task's: of the class to learn."""
+    """Targets T of the examples; examples of a support task count as the class to learn."""
     if not helped(estimator):
         return T
     model, n = estimator.model_, len(estimator.supports_[estimator.support_])
@@ -327,7 +327,7 @@ def leaving_out_is_refitting_without(make, rng):
         if normalised:
             Y, weights = held.labels[:, None], held.weights
             mean, each = oracle.normalised_left_out(kernel, noises, inputs, Y, g, weights)
-            # The units are those of the others, different for each.
+            # Units come from the other examples, so they differ for each.
             square = each[:, 0] / variance
         both = {"solver": solver(clf), "left": K[:, :n], "bias": bias}
         assert_solves(left.scores, mean[:n] + given, K, T, **both)
@@ -358,7 +358,7 @@ def an_example_does_not_answer_for_itself_when_left_out(make, rng):
 
 
 def oracle_of_the_source(clf, X=None):
-    """What the classes of a classifier with a source take from it, (n, M), else nothing."""
+    """Scores (n, M) that classes take from a classifier's source; zeros without a source."""
     if not hasattr(clf, "beta_"):
         return 0.0
     X, names = features(clf) if X is None else X, clf.classes_.tolist()

@@ -27,6 +27,7 @@ def drawn(seed, n=120, D=4):
     return X, rng
 
 
+@pytest.mark.slow(fast=8)
 @pytest.mark.parametrize("resolution", [None, 8, "exact"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_any_history_of_any_rows_is_the_fit_of_the_survivors(seed, resolution):

@@ -87,6 +87,7 @@ OPERATIONS = {
 }
 
 
+@pytest.mark.slow(fast=6)
 @pytest.mark.parametrize("solver", ["cholesky", "inverse"])
 @pytest.mark.parametrize("operation", [name for name in OPERATIONS if name != "merge"])
 def test_a_fault_at_any_step_of_an_edit_changes_nothing(operation, solver):
@@ -99,6 +100,7 @@ def test_a_fault_at_any_step_of_an_edit_changes_nothing(operation, solver):
     )
 
 
+@pytest.mark.slow(fast=["fit-0.1", "remove many-0.1", "relabel-1e-13"])
 @pytest.mark.parametrize("noise", [0.1, 1e-13])
 @pytest.mark.parametrize("operation", [name for name in OPERATIONS if name != "merge"])
 def test_a_fault_at_any_step_of_an_edit_of_a_forest_changes_nothing(operation, noise):
@@ -111,6 +113,7 @@ def test_a_fault_at_any_step_of_an_edit_of_a_forest_changes_nothing(operation, n
     )
 
 
+@pytest.mark.slow(fast=4)
 @pytest.mark.parametrize("solver", ["cholesky", "inverse"])
 @pytest.mark.parametrize("operation", ["add", "remove", "replace", "relabel"])
 def test_a_fault_while_a_question_folds_edits_loses_none(operation, solver):
@@ -140,6 +143,7 @@ TRANSFERS = {
 }
 
 
+@pytest.mark.slow(fast=5)
 @pytest.mark.parametrize("operation", TRANSFERS)
 @pytest.mark.parametrize("C", [10.0, 1e14])
 def test_a_fault_at_any_step_of_a_transfer_changes_nothing(operation, C):
@@ -162,6 +166,20 @@ ONE_SHOTS = {
 }
 
 
+@pytest.mark.slow(
+    fast=[
+        "adaptive-add",
+        "adaptive-remove",
+        "adaptive-replace",
+        "adaptive-relabel",
+        "adaptive-remove_support",
+        "1e-12-add",
+        "1e-12-remove",
+        "1e-12-relabel",
+        "1e-12-add_support",
+        "1e-12-remove_support",
+    ]
+)
 @pytest.mark.parametrize("operation", ONE_SHOTS)
 @pytest.mark.parametrize("noise", ["adaptive", 1e-12])
 def test_a_fault_at_any_step_of_a_one_shot_edit_changes_nothing(operation, noise):
@@ -192,6 +210,19 @@ SUBSPACES = {
 }
 
 
+@pytest.mark.slow(
+    fast=[
+        "PCA fit",
+        "PCA partial_fit",
+        "PCA forget",
+        "PCA merge",
+        "LDA fit",
+        "LDA partial_fit",
+        "LDA forget",
+        "LDA merge",
+        "LDA shrinkage partial_fit",
+    ]
+)
 @pytest.mark.parametrize("operation", SUBSPACES)
 def test_a_fault_at_any_step_of_an_eigenspace_changes_nothing(operation):
     kind, act = SUBSPACES[operation]

@@ -21,7 +21,7 @@ from knowmore import (
     OneShotClassifier,
 )
 from knowmore.insight import novelty
-from knowmore.models.loo import best_noise
+from knowmore.models.noise import best_noise
 
 rng = np.random.default_rng(7)
 CLASSES = 5

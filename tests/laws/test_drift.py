@@ -13,11 +13,13 @@ from knowmore.examples import Examples
 from knowmore.linalg import Cholesky, Inverse
 from knowmore.models import KernelModel, one_vs_all
 
+pytestmark = pytest.mark.slow
+
 EDITS = 10_000
 
 
 def random_edit(examples, rng, i):
-    """One edit that keeps about forty examples, a tenth of them near-duplicates."""
+    """Apply an edit that keeps about forty examples, a tenth of them near-duplicates."""
     ids = examples.ids
     one = (ids[rng.integers(len(ids))].item(),)
     x = rng.normal(size=(1, 4))

@@ -15,7 +15,7 @@ from tolerance import assert_models_each_feature, assert_rounded
 
 from knowmore import Eigenspace, EigenspaceLDA, EigenspacePCA
 from knowmore.errors import LostVariance
-from knowmore.linalg.scatter import without_noise
+from knowmore.subspaces.scatter import without_noise
 
 SECONDS, SPREAD = 1.7e9, 1.5e-3
 
@@ -68,6 +68,7 @@ def history(seed, make, least):
         yield X, pca.eigenspace_, X[held]
 
 
+@pytest.mark.slow(fast=1)
 @pytest.mark.filterwarnings("error::knowmore.errors.LostVariance")
 @pytest.mark.parametrize("make", [own, beside, any_distance])
 def test_each_feature_is_as_exact_as_near_zero(make):
@@ -76,6 +77,7 @@ def test_each_feature_is_as_exact_as_near_zero(make):
             assert_models_each_feature(model, rows, X, edits=edit + 2)
 
 
+@pytest.mark.slow(fast=2)
 @pytest.mark.filterwarnings("ignore::knowmore.errors.LostVariance")
 @pytest.mark.parametrize("make", [own, beside, any_distance, outlier, wide_outlier])
 def test_a_variance_is_right_to_a_hundredth_or_its_error_is_in_lost(make):

@@ -150,6 +150,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow(fast=16)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_any_history_has_the_leaves_and_scores_of_the_definition(setting, seed):
@@ -169,6 +170,7 @@ def test_any_history_has_the_leaves_and_scores_of_the_definition(setting, seed):
     assert clf.residual() <= 4 * np.finfo(float).eps
 
 
+@pytest.mark.slow(fast=3)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", [ForestGPClassifier, ForestGPRegressor])
 def test_a_fresh_fit_in_another_order_is_the_same_forest(kind, seed):
@@ -213,7 +215,7 @@ def depth(node, above=0):
 
 
 def check_made_up(clf, ids, X):
-    """The leaves are those of the definition, through some edits."""
+    """Leaves equal the definition's through some edits."""
     p, held = clf.get_params(), {one: x.tolist() for one, x in zip(ids, X, strict=True)}
     rng = np.random.default_rng(0)
     for step in range(12):
@@ -260,6 +262,7 @@ def test_rows_of_one_place_and_one_hash_share_a_leaf():
 BITS = [0, *(2**bit for bit in range(64))]
 
 
+@pytest.mark.slow(fast=["16"])
 @pytest.mark.parametrize("capacity", [2, 16])
 def test_no_ids_make_a_tree_deeper_than_twice_64(capacity):
     ids = made_up.chain(66) + [made_up.with_key(bits) for bits in BITS]
@@ -277,6 +280,7 @@ def test_no_ids_make_a_tree_deeper_than_twice_64(capacity):
     check_made_up(clf, ids, X)
 
 
+@pytest.mark.slow
 def test_no_features_make_a_tree_deeper_than_twice_64():
     X = made_up.ladder(700)
     clf = ForestGPClassifier(RBF(1.0), capacity=2).fit(X, np.resize(CLASSES, len(X)))

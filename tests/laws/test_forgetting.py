@@ -29,11 +29,10 @@ from knowmore import (
 from knowmore.errors import KnowmoreError
 from knowmore.estimators.linear import LinearGP
 from knowmore.examples import _Buffer
-from knowmore.store import Store, kinds
-from knowmore.store.past import past
-from knowmore.store.predicting import Predictor
+from knowmore.store import Store, kinds, past
+from knowmore.workbench.predicting import Predictor
 
-# As in a new file, where the examples choose whatever they can.
+# As in a new file, where the examples choose every setting that is open.
 CHOOSING = {
     "gp-histograms": lambda: GPClassifier(),
     "gp-loo-balanced": lambda: GPClassifier(noise="loo", class_weight="balanced"),
@@ -47,7 +46,7 @@ del ALL["gp-single"]
 N = 44
 GONE = [3, 7, 20, 41]
 CODE = (FunctionType, BuiltinFunctionType, MethodType, ModuleType)
-# A number that is an id, such as that of a telephone.
+# A number that is an id, as a telephone's.
 PHONE = 5551234567
 
 
@@ -223,7 +222,7 @@ def near(some, others):
 
 
 def computed(X, y, gone):
-    """Numbers that are computed from the forgotten and others, by whoever searches for them."""
+    """Numbers computed from forgotten rows and others, as an attacker would search for them."""
     rest = np.delete(X, gone, axis=0)
     found = [X[gone].ravel(), np.linalg.norm(X[gone], axis=1), (X[gone] ** 2).sum(axis=1)]
     found += [(X[gone][:, None] - X).ravel(), cdist(X[gone], X).ravel()]
@@ -290,6 +289,7 @@ def file_without(path, store, keep, X, y, ids):
         return control.estimator
 
 
+@pytest.mark.slow(fast=20)
 @pytest.mark.parametrize(
     ("name", "history"), HISTORIES, ids=[f"{name}-{one.__name__}" for name, one in HISTORIES]
 )
@@ -329,7 +329,7 @@ def same(model, fresh, rows):
 
 
 def state(store):
-    return store._held.facts["state"]
+    return store.session.state.facts["state"]
 
 
 def test_widths_of_entries_are_forgotten(tmp_path):
@@ -366,7 +366,9 @@ def test_the_last_examples(name, tmp_path):
         assert state(store)["noise"] == (1.0 if by_loo or name == "lssvm" else 0.1)
         assert store.verify().ok
         store.forget(ids[0])
-        assert [store._held.facts[name] for name in ("state", "columns", "labels")] == [None] * 3
+        assert [store.session.state.facts[name] for name in ("state", "columns", "labels")] == [
+            None
+        ] * 3
         assert store.verify().ok
         assert "loo" in store.get_params().values() or not by_loo
     with Store(tmp_path / "m.km") as store:
@@ -462,10 +464,11 @@ def test_an_earlier_version_of_another_contributor(tmp_path):
 # -- panels of a factor --------------------------------------------------------------------------
 
 
+@pytest.mark.slow(fast=1)
 @pytest.mark.parametrize("balanced", [None, "balanced"])
 @pytest.mark.parametrize("kernel", [RBF(2.0), None])
 def test_panels_that_a_file_without_them_would_not_have(kernel, balanced, tmp_path):
-    """Those of the rows before the forgotten stay, if kernel and weights do."""
+    """Panels of rows before the forgotten ones stay, if kernel and weights do."""
     X, y, ids = examples("gp", n=300)
     gone, path = [299, 290], tmp_path / "m.km"
     X[GONE], ids[GONE[0]] = 1.0, "no number"

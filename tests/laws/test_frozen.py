@@ -1,4 +1,4 @@
-"""What a model shows of itself cannot be written to: nor in a copy, nor in a pickle."""
+"""Arrays that a model shows are read-only, also in a copy and in a pickle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from knowmore import (
     NPlusOneClassifier,
     OneShotClassifier,
 )
-from knowmore.arrays import read_only
+from knowmore._base import read_only
 from knowmore.models import Transfer
 
 rng = np.random.default_rng(7)

@@ -104,7 +104,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule()
     def ask(self):
-        """A question folds the edits in; the answers are those of a solve from scratch."""
+        """A question folds the edits in; the answers equal a solve from scratch."""
         X = np.array([self.held[i][0] for i in self.clf.ids_.tolist()])
         y = [self.held[i][1] for i in self.clf.ids_.tolist()]
         classes, T = oracle.one_vs_all(y)

@@ -137,7 +137,7 @@ def by_insight(estimator):
     if isinstance(estimator, GPClassifier):
         for method in (None, "mahalanobis", "variance", "score", "probability", "null_space"):
             yield f"novelty by {method}", partial(_novelty, method)
-        for criterion in (None, "variance", "uncertainty", "margin", "weight", "impact", "emoc"):
+        for criterion in (None, "variance", "uncertainty", "margin", "reduction", "emoc"):
             yield f"suggest by {criterion}", partial(_suggest, criterion)
         yield "calibrated", lambda clf, Q: insight.calibrate(clf).predict_proba(Q)
         yield "reliability", lambda clf, Q: insight.reliability(clf, Q, np.arange(len(Q)) % 3)
@@ -240,6 +240,32 @@ LIVING = [
 ]
 
 
+@pytest.mark.slow(
+    fast=[
+        "GPClassifier-default",
+        "GPClassifier-dot",
+        "GPRegressor-default",
+        "GPRegressor-rbf",
+        "GPRegressor-dot",
+        "GPRegressor-histograms",
+        "GPRegressor-callable",
+        "GPRegressor-float32",
+        "LSSVMClassifier-default",
+        "LSSVMClassifier-rbf",
+        "LSSVMClassifier-dot",
+        "LSSVMClassifier-histograms",
+        "LSSVMClassifier-callable",
+        "LSSVMClassifier-float32",
+        "NPlusOneClassifier-dot",
+        "NPlusOneClassifier-callable",
+        "NPlusOneClassifier-float32",
+        "OneShotClassifier-default",
+        "OneShotClassifier-rbf",
+        "OneShotClassifier-dot",
+        "OneShotClassifier-histograms",
+        "OneShotClassifier-callable",
+    ]
+)
 @pytest.mark.parametrize("name", LIVING)
 def test_a_hostile_example_is_refused_or_leaves_a_model_that_answers(name):
     make = MAKE[name]

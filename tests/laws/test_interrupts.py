@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from alone import assert_runs
 
+pytestmark = pytest.mark.slow
+
 SETTING = """
 import os, pickle, signal, sys, traceback
 from copy import deepcopy

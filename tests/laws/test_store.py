@@ -1,4 +1,4 @@
-"""The law of a living model in a file: whatever happened to it, it is the fit of what it holds.
+"""The law of a model in a file: after any history it equals the fit of its examples.
 
 And what is in memory is what any other process reads from the file.
 """
@@ -22,19 +22,18 @@ VERBS = [*EDITS, "add", "together", "forget", "undo", "redo", "reopen", "other",
 
 def refit(store):
     """A fresh fit of the examples that the store holds, in the state that it is in."""
-    held, facts = store.examples, store._held.facts
+    held, facts = store.examples, store.session.state.facts
     fresh = kinds.unfitted(facts["kind"], facts["parameters"])
     for name in {"source", "source_", "supports"} & set(vars(store.estimator)):
         setattr(fresh, name, getattr(store.estimator, name))
     kinds.set_columns(fresh, facts["columns"])
-    if kinds.is_linear(store.kind):
+    if not kinds.capabilities(store.kind).keeps_rows:
         fresh = kinds.linear(fresh, facts["state"])
         if len(held):
-            sums = fresh._sums(fresh.model_, held.X, held.labels, held.weights)
+            sums = fresh.sums_of(held.X, held.labels, held.weights)
             fresh.model_ = fresh.model_.of(sums)
         return fresh
-    fresh._living = kinds.living(fresh, facts["state"], held)
-    return fresh
+    return fresh.holding(kinds.living(fresh, facts["state"], held))
 
 
 def assert_is_a_fit(store, X):
@@ -42,7 +41,7 @@ def assert_is_a_fit(store, X):
     if len(store) == 0:
         return
     got, want = answers(store, X), answers(refit(store), X)
-    if kinds.is_linear(store.kind):
+    if not kinds.capabilities(store.kind).keeps_rows:
         np.testing.assert_array_equal(got, want)
     else:
         # Noise of a tenth and more: the condition is at most a few hundred.
@@ -92,7 +91,7 @@ def several(model, rng, name):
 
 def held(store):
     """The examples of a store as a plain dict."""
-    if not store._held.fitted:
+    if not store.session.state.fitted:
         return {}
     found = store.examples
     X = found.X if store.kind != "n-plus-one" else np.hstack([found.X, found.side])

@@ -1,4 +1,4 @@
-"""Whatever came and went, in whatever order, the sums are those of the survivors, to the bit."""
+"""After any history the sums equal the survivors' sums, to the bit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def history(estimator, weighted, rng, **words):
 
 
 def answers(estimator):
-    """What is asked of a model, in arrays; None if it has no rows."""
+    """Answers of a model as arrays; None if it has no rows."""
     if not estimator.n_samples_:
         return None
     classifier = isinstance(estimator, LinearGPClassifier)
@@ -56,6 +56,7 @@ def assert_same(shard, fresh):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow(fast=6)
 @pytest.mark.parametrize("name", KINDS)
 def test_hundreds_of_edits_merges_and_splits_without_one_mismatch(name):
     past = history(*KINDS[name], np.random.default_rng([*name.encode()]))
@@ -64,7 +65,7 @@ def test_hundreds_of_edits_merges_and_splits_without_one_mismatch(name):
             assert_same(shard, past.fresh(shard))
     for shard in past.shards:
         assert_same(shard, past.fresh(shard))
-    # All shards together are one fit of all their rows, whatever the tree they are merged by.
+    # Shards merged by any tree equal one fit of all their rows.
     while len(past.shards) > 1:
         one, other = past.rng.permutation(len(past.shards))[:2]
         past.shards[one].estimator.merge(past.shards[other].estimator)

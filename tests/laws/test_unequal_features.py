@@ -9,8 +9,8 @@ from tolerance import assert_models_each_feature, assert_rounded
 
 from knowmore import Eigenspace, EigenspaceLDA, EigenspacePCA, SubspaceMonitor, Truncation
 from knowmore.errors import LostVariance
-from knowmore.linalg.spectrum import orthogonal_rows
-from knowmore.models.stream import Window, leading
+from knowmore.subspaces.spectrum import orthogonal_rows
+from knowmore.subspaces.stream import Window, leading
 
 EPS = np.finfo(float).eps
 
@@ -45,6 +45,7 @@ def history(X, rng, edits, least):
         yield model, X[inside]
 
 
+@pytest.mark.slow(fast=1)
 @pytest.mark.parametrize("block", range(4))
 def test_histories_at_full_rank(block):
     """Two thousand in all: never refused, never a direction less, right in each feature."""
@@ -58,6 +59,7 @@ def test_histories_at_full_rank(block):
         assert_models_each_feature(*models[-1], X, edits=6)
 
 
+@pytest.mark.slow(fast=1)
 @pytest.mark.filterwarnings("ignore::knowmore.errors.LostVariance")
 @pytest.mark.parametrize("decay", [0, 4, 7])
 def test_rows_that_are_held_can_be_taken_out_down_to_the_last(decay):
@@ -322,6 +324,7 @@ def table_of(kind, rng):
     return (X + offset) * scales
 
 
+@pytest.mark.slow(fast=2)
 @pytest.mark.parametrize(
     "kind", ["constant", "repeated rows", "equal columns", "flags", "offsets"], ids=str
 )

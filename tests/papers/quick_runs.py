@@ -1,4 +1,4 @@
-"""What the tests of experiments share: a quick run, and a look at what it wrote and told."""
+"""Shared by the tests of experiments: a quick run, and a look at its files and its report."""
 
 from __future__ import annotations
 

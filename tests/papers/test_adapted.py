@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from tolerance import assert_rounded, tolerance
 
-from knowmore.models.oneshot.choice import balanced, squashed
+from knowmore.transfer.choice import balanced, squashed
 from papers.adapted import BETAS, Adapted, Prior
 
 C = 5.0

@@ -67,6 +67,7 @@ def test_report_is_plain_where_there_is_no_terminal(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_is_told_and_leaves_the_old_results(tmp_path):
     for name in "toy-2d.png", "toy-2d.csv":
         (tmp_path / name).write_bytes(b"old")
@@ -93,6 +94,7 @@ def test_a_disk_that_fills_up_is_told_and_leaves_the_old_results(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["toy-2d.csv", "toy-2d.png"]
 
 
+@pytest.mark.slow
 def test_standard_output_and_error_may_be_closed(tmp_path):
     run = piped("toy-2d", "--quick", "--out", tmp_path, close=(1, 2))
     run.communicate(timeout=120)
@@ -101,6 +103,7 @@ def test_standard_output_and_error_may_be_closed(tmp_path):
     assert (tmp_path / "toy-2d.csv").read_bytes().startswith(b"stage,")
 
 
+@pytest.mark.slow
 def test_letters_that_a_terminal_does_not_have_are_written_as_numbers(tmp_path):
     out = tmp_path / "é"
     run = piped("toy-2d", "--quick", "--out", out, PYTHONIOENCODING="ascii")
@@ -130,6 +133,7 @@ def test_a_seed_that_is_too_large_is_misuse(tmp_path):
     assert "4294967295" in result.output
 
 
+@pytest.mark.slow
 def test_nobody_has_to_listen(tmp_path):
     run = piped("toy-2d", "--quick", "--out", tmp_path / "results")
     run.stdout.close()

@@ -31,7 +31,7 @@ from papers.data import (
 
 
 def read(load, *arguments):
-    """What the loader gives, or a skip where the data are absent."""
+    """The loader's data, or a skip where they are absent."""
     try:
         return load(*arguments)
     except (MissingData, MissingExtra) as error:

@@ -75,6 +75,7 @@ def test_errors_are_those_of_the_definition():
     assert_rounded(got.paired, np.arccos(abs((P * Q).sum(axis=0))).mean(), roundings=1000)
 
 
+@pytest.mark.slow
 def test_untruncated_merging_and_splitting_are_exact(merge):
     exact = [c for c in merge.comparisons if c.rank is None]
     assert {c.act for c in exact} == {MERGE, SPLIT}
@@ -96,6 +97,7 @@ def test_truncated_merging_is_not_exact_but_its_means_are(merge):
     assert len(merge.batch.variances) == len(merge.merged.variances) == merge.rank
 
 
+@pytest.mark.slow
 def test_merge_reports(merge, tmp_path):
     report = eigenspace_merge.report(merge, tmp_path)
     picture, faces, times, errors = report.files
@@ -136,6 +138,7 @@ def test_merge_verdicts_follow_the_numbers(merge):
 # -- incremental-lda -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_lda_learns_every_class_in_both_orders(lda):
     for course in lda.courses().values():
         last = course.steps[-1]
@@ -179,6 +182,7 @@ def test_pictures_put_aside_are_never_tested():
         assert not aside[test].any()
 
 
+@pytest.mark.slow
 def test_lda_reports(lda, tmp_path):
     report = incremental_lda.report(lda, tmp_path)
     picture, steps, checks = report.files

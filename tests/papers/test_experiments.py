@@ -102,6 +102,7 @@ def test_update_times_do_without_pictures(tmp_path, monkeypatch):
     assert "Caltech-101, which the paper used, was not found. Set KNOWMORE_DATA" in preface(result)
 
 
+@pytest.mark.slow
 def test_update_times_of_pictures(tmp_path, monkeypatch):
     pytest.importorskip("cv2", reason="pictures need the extra `images`")
     monkeypatch.setattr(update_times, "_ASIDE", 60)

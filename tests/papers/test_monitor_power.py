@@ -16,6 +16,7 @@ def result():
     return result_of(monitor_power)
 
 
+@pytest.mark.slow
 def test_every_change_is_watched_and_a_mean_that_moves_is_seen(result):
     assert [(one.tails, one.change) for one in result] == [(t, c) for t in TAILS for c in CHANGES]
     for one in result:

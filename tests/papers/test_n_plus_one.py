@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from knowmore import LSSVMClassifier
 from knowmore.errors import MissingData
-from knowmore.models.transfer import interior
+from knowmore.transfer.coding import interior
 from papers.adapted import Adapted
 from papers.command import app
 from papers.n_plus_one import baselines, n_plus_one
@@ -267,6 +267,7 @@ def quick(tmp_path_factory):
         return result_of(n_plus_one)
 
 
+@pytest.mark.slow
 def test_every_setting_method_and_split(quick):
     assert {one.data for one in quick.settings} == {ANIMALS, THINGS}
     assert {one.kernel for one in quick.settings} == {LINEAR, NON_LINEAR}
@@ -295,6 +296,7 @@ def test_beta_is_in_the_ball_and_above_zero(quick):
         assert np.linalg.norm(beta) <= 1
 
 
+@pytest.mark.slow
 def test_reports(quick, tmp_path):
     report = n_plus_one.report(quick, tmp_path)
     *pictures, numbers, betas = report.files

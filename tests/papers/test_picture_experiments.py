@@ -122,6 +122,7 @@ def test_verdicts_follow_the_numbers(experiment):
 # -- known-classes -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_classes_become_known_one_by_one(known):
     for feature in WORDS, PYRAMID:
         for run in range(known.runs):
@@ -135,6 +136,7 @@ def test_classes_become_known_one_by_one(known):
             assert steps[-1].everywhere == steps[-1].known > 1 / 15
 
 
+@pytest.mark.slow
 def test_every_step_is_the_batch_fit(known, growing):
     for s in known.steps + growing.courses.steps:
         assert s.difference <= s.tolerance

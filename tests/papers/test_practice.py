@@ -160,6 +160,7 @@ def result(tmp_path_factory):
     tables.look.cache_clear()
 
 
+@pytest.mark.slow
 def test_practice_reports(result, tmp_path):
     report = practice.report(result, tmp_path)
     picture, numbers = report.files

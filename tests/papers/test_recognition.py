@@ -129,6 +129,7 @@ def test_pictures_by_their_numbers_are_classified_as_by_their_features():
     assert_solves(got, want, oracle.covariance(kernel, X, noise), T, left=kernel(X, Z))
 
 
+@pytest.mark.slow
 def test_every_task_feature_and_split(quick):
     splits = {one.split for one in quick.outcomes}
     assert len(quick.outcomes) == len(quick.tasks) * len(quick.features) * len(splits)

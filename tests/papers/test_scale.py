@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from quick_runs import is_picture, read, result_of, verdicts_of
 from scipy import sparse
+from tolerance import INTERPOLATED, SINGLE
 
 import knowmore
 from knowmore import LinearGPRegressor
@@ -36,6 +37,7 @@ def of_claim(verdicts, words):
 # -- quick runs ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_fashion(tmp_path):
     result = result_of(fashion)
     names = ["scale-fashion.png", "scale-fashion.csv"]
@@ -48,6 +50,7 @@ def test_fashion(tmp_path):
     assert rates[fashion.MARKS] > rates[fashion.PIXELS]
 
 
+@pytest.mark.slow
 def test_kdd99(tmp_path):
     result = result_of(kdd99)
     names = ["scale-kdd99.png", "scale-kdd99.csv"]
@@ -63,6 +66,7 @@ def test_kdd99(tmp_path):
     assert result.relearnt.late[1] > 0.5
 
 
+@pytest.mark.slow
 def test_flights(tmp_path):
     result = result_of(flights)
     names = ["scale-flights.png", "scale-flights.csv"]
@@ -120,10 +124,10 @@ def test_histograms_of_edges_know_directions():
     upright[:, :, 14:] = 255
     for picture, direction in ((upright, 0), (upright.transpose(0, 2, 1), 4.5)):
         H = fashion.histograms(picture).reshape(49, 9)
-        np.testing.assert_allclose(np.linalg.norm(H), 1, rtol=1e-6)
+        np.testing.assert_allclose(np.linalg.norm(H), 1, rtol=SINGLE)
         votes = (H**2).sum(axis=0)
         found = {0: [0], 4.5: [4, 5]}[direction]
-        np.testing.assert_allclose(votes[found].sum() / votes.sum(), 1, rtol=1e-6)
+        np.testing.assert_allclose(votes[found].sum() / votes.sum(), 1, rtol=SINGLE)
     assert not fashion.histograms(np.zeros((1, 28, 28), np.uint8)).any()
 
 
@@ -133,7 +137,7 @@ def test_the_best_candidate_is_entered():
     X[:, 0] += 4 * y
 
     class Constant(knowmore.GPClassifier):
-        """It never learns."""
+        """A learner that never learns."""
 
         def predict(self, X):
             return np.zeros(len(X), int)
@@ -190,14 +194,14 @@ def test_a_window_holds_its_days_and_no_others():
     assert exact.equals_fit(stream, days[-1].window)[0]
     assert not exact.equals_fit(stream, slice(80, 160))[0]
     found = np.concatenate([day.answers for day in days])
-    np.testing.assert_allclose(found, stream.y[80:], atol=1e-3)
+    np.testing.assert_allclose(found, stream.y[80:], atol=INTERPOLATED)
 
 
 def test_followers_learn_before_they_are_asked_and_nothing_of_the_day():
     calls = []
 
     class Model(SimpleNamespace):
-        """It writes down what it is told."""
+        """A learner that records its calls."""
 
         def fit(self, X, y):
             calls.append(("fit", y.tolist()))

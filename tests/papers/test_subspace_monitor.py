@@ -7,7 +7,7 @@ import csv
 import numpy as np
 import pytest
 
-from knowmore.models.stream import Measures, Observation
+from knowmore.subspaces.stream import Measures, Observation
 from papers.eigenspaces import subspace_monitor
 from papers.findings import Table, Verdict
 
@@ -17,6 +17,7 @@ def result():
     return subspace_monitor.run()
 
 
+@pytest.mark.slow
 def test_the_series_is_whole(result):
     assert result.months[0] == np.datetime64("1950-01")
     assert result.months[-1] == np.datetime64("2010-12")
@@ -45,6 +46,7 @@ def test_verdicts_follow_what_was_seen(result):
         assert [verdict.holds for verdict in subspace_monitor.verdicts(one)] == [*holds, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quick", [True, False])
 def test_it_reports(tmp_path, quick):
     shares = []

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from quick_runs import is_picture, read, result_of, verdicts_of
-from tolerance import assert_rounded
+from tolerance import SINGLE, assert_rounded
 from typer.testing import CliRunner
 
 from knowmore import Eigenspace
@@ -52,7 +52,7 @@ def test_patches_turn_and_grow_with_the_state():
     upright = frame[centre - side // 2 :, centre - side // 2 :][:side, :side]
     patch = tracker.patches_at(frame, quarter, [side, side])[0].reshape(side, side)
     # x goes down and y to the left.
-    np.testing.assert_allclose(patch, np.rot90(upright), atol=1e-6)
+    np.testing.assert_allclose(patch, np.rot90(upright), atol=SINGLE)
     flat = np.full((50, 50), 0.25)
     grown = np.array([[25.0, 25.0, 0.3, 0.2, 0.1]])
     np.testing.assert_allclose(tracker.patches_at(flat, grown, [20, 10]), 0.25)
@@ -148,6 +148,7 @@ def test_absent_films_are_told(tmp_path, monkeypatch):
 # -- the experiment ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_all_trackers_see_all_pictures(result):
     assert result.films == ["car4", "david"]
     assert result.methods[:3] == [SLIDING, EVERYTHING, FIXED]

@@ -40,6 +40,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]
     return run("benchmarks", "--quick", *only, out=out)
 
 
+@pytest.mark.slow
 def test_every_row_is_a_measurement(quick: tuple[str, dict[str, Any]]) -> None:
     _, found = quick
     groups = {"limits", "fit", "bulk", "deletions", "busy", "small", "streams", "forest"}
@@ -109,6 +110,7 @@ def without_data(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[st
         return run("benchmarks", "--quick", *only, out=folder / "found.json")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("gpytorch") is not None, reason="GPyTorch is installed")
 def test_a_missing_peer_says_how_to_get_it(without_data: tuple[str, dict[str, Any]]) -> None:
     text, found = without_data
@@ -124,6 +126,7 @@ def spaces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
     return {row["name"]: row for row in found["rows"]}
 
 
+@pytest.mark.slow
 def test_eigenspaces_are_measured_where_their_data_and_peers_are(
     spaces: dict[str, dict[str, Any]],
 ) -> None:
@@ -180,6 +183,7 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, A
     return {f"{row['name']} {row['against']}".strip(): row for row in found["rows"]}
 
 
+@pytest.mark.slow
 def test_questions_are_measured_where_their_data_and_peers_are(
     questions: dict[str, dict[str, Any]],
 ) -> None:
@@ -247,6 +251,7 @@ def test_an_unknown_name_is_refused(
     assert "no benchmark is named nothing" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_drift_compares_three_models_with_a_batch_fit(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

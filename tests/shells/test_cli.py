@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 
 import knowmore
 from knowmore import cli
+from knowmore._base import missing_extra, optional, require
 from knowmore.cli.app import app
 from knowmore.cli.experiments import Report
 from knowmore.errors import MissingExtra, NotWritten
-from knowmore.extras import missing_extra, optional, require
 
 
 def invoke(*arguments):
@@ -117,6 +117,7 @@ def test_help_survives_a_closed_pipe():
     assert (run.returncode, errors.strip()) == (0, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a shell of POSIX")
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_fail_no_command(closed, tmp_path):
@@ -131,6 +132,7 @@ def test_closed_streams_fail_no_command(closed, tmp_path):
         assert store.ids_.tolist() == ["y"]
 
 
+@pytest.mark.slow
 def test_json_is_json_whatever_the_encoding(tmp_path):
     with knowmore.open(tmp_path / "m.km", knowmore.GPClassifier()) as store:
         store.add([[0.0], [1.0]], ["caf\u00e9", "\U0001f33c"], contributor="\x1b[2J")

@@ -13,11 +13,11 @@ import knowmore
 from knowmore.cli import demo
 from knowmore.cli.app import app
 from knowmore.cli.demo import audit, forget, grow, load, unlearn
-from knowmore.cli.experiments import Table, silent
+from knowmore.cli.experiments import ResultTable, silent
 
 
 def coded(y):
-    """One-vs-all targets, (n, 10)."""
+    """Targets (n, 10), one-vs-all."""
     return np.where(y[:, None] == np.arange(10), 1.0, -1.0)
 
 
@@ -32,7 +32,7 @@ def grown(digits):
 
 
 def score_bound(clf, digits, kept=slice(None)):
-    """What rounding may do to the difference between the scores of two solves."""
+    """Bound of rounding on the difference between the scores of two solves."""
     K = clf.kernel_(digits.X[kept]) + clf.noise * np.eye(len(digits.X[kept]))
     A = np.linalg.solve(K, coded(digits.y[kept]))
     k = clf.kernel_(digits.X[kept], digits.X_test)
@@ -114,7 +114,7 @@ def test_demo_reports(tmp_path):
     picture, model = report.files
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert model.name == "digits.km"
-    (table,) = [part for part in report.parts if isinstance(part, Table)]
+    (table,) = [part for part in report.parts if isinstance(part, ResultTable)]
     known = [row[0] for row in table.rows]
     assert known == [*map(str, range(3, 11)), "the last image alone"]
     assert all(len(row) == len(table.header) for row in table.rows)

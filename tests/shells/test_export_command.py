@@ -46,6 +46,7 @@ def test_all_ways_out(model, tmp_path):
     assert "export const predict" in (tmp_path / "m.mjs").read_text()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_exported(model, tmp_path):
     assert "Say what to write: --onnx, --table, --html" in run("export", model, code=1)
     assert "is the model itself" in run("export", model, "--html", model, code=1)
@@ -58,6 +59,7 @@ def test_what_cannot_be_exported(model, tmp_path):
     assert not (tmp_path / "e.onnx").exists()
 
 
+@pytest.mark.slow
 def test_a_page_does_not_ask_for_the_numbers_of_a_picture(model, tmp_path):
     with knowmore.open(model) as store:
         store.set_notes(pictures={})
@@ -80,6 +82,7 @@ def asked(port, method, path, body=None):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_a_model_is_served_until_it_is_ended(model, end):
     command = [*COMMAND, "serve", str(model), "--port", "0"]
@@ -97,6 +100,7 @@ def test_a_model_is_served_until_it_is_ended(model, end):
         assert process.wait(30) in (0, -end, 128 + end)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_served(model, tmp_path):
     assert "so a token is needed" in run("serve", model, "--host", "0.0.0.0", code=1)
     assert "at least 16 ASCII characters" in run("serve", model, "--token", "secret", code=1)

@@ -17,9 +17,9 @@ import pytest
 from typer.testing import CliRunner
 
 from knowmore import cli
+from knowmore._base import missing_extra
 from knowmore.cli.app import app
 from knowmore.errors import KnowmoreError, MissingData
-from knowmore.extras import missing_extra
 from knowmore.images import PHOG, KMeansCodebook, feature_table, image_folder
 from knowmore.images.extraction import BLOCK, WORDED
 from papers.data import find
@@ -183,6 +183,7 @@ def image_folder_without_links(folder):
 # -- what goes wrong -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_killed_command_resumes(folder, tmp_path):
     out = folder, "-o", tmp_path / "out.npz", "--kind", "phog", "--jobs", 1
     killed = run_apart(
@@ -205,6 +206,7 @@ def test_a_killed_command_resumes(folder, tmp_path):
     np.testing.assert_array_equal(loaded(tmp_path / "out.npz")["features"], want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["npz", "parquet"])
 def test_a_full_disk_is_reported_and_leaves_the_old_table(form, folder, tmp_path):
     if form == "parquet":
@@ -224,6 +226,7 @@ def test_a_full_disk_is_reported_and_leaves_the_old_table(form, folder, tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == [out.name, "pictures"]
 
 
+@pytest.mark.slow
 def test_the_table_is_written_although_the_pipe_is_closed(folder, tmp_path):
     (folder / "class 1" / "broken é.jpg").write_bytes(b"no picture")
     command = [sys.executable, "-c", "from knowmore.cli import main; main()", "features", folder]
@@ -257,6 +260,7 @@ def test_a_user_without_a_home_is_told_to_name_a_cache(folder, tmp_path, monkeyp
     assert "this user has no home" in refused(folder, "-o", tmp_path / "o.npz", "--kind", "phog")
 
 
+@pytest.mark.slow
 def test_a_cache_without_room_is_reported(folder, tmp_path):
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))"
     result = run_apart(limit, folder, "-o", tmp_path / "out.npz", "--kind", "phog")
@@ -446,6 +450,7 @@ def test_own_errors_print_their_message(tmp_path, monkeypatch, capfd):
     assert capfd.readouterr().err.startswith("knowmore: There is no file or folder ")
 
 
+@pytest.mark.slow
 def test_missing_pyarrow_is_named_before_the_work(folder, tmp_path):
     result = run_apart(
         "sys.modules['pyarrow'] = None", folder, "-o", tmp_path / "out.parquet", "--kind", "phog"

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
+from tolerance import PIXEL
 
 from knowmore import GPClassifier
 from knowmore.insight import suspects
@@ -91,7 +92,7 @@ def mounted(browser, monkeypatch):
 
 
 def at(page, x, y):
-    """Where a place of the plane from -1 to 1 is on the screen."""
+    """Screen position of a place of the plane from -1 to 1."""
     box = page.locator("canvas.top").bounding_box()
     return box["x"] + (x + 1) / 2 * box["width"], box["y"] + (1 - y) / 2 * box["height"]
 
@@ -100,6 +101,7 @@ def until(page, number):
     page.wait_for_function(f"() => el.studio.state.number === {number}")
 
 
+@pytest.mark.slow
 def test_what_is_clicked_is_in_the_estimator(mounted):
     clf = GPClassifier(RBF(0.3), noise=0.1)
     page = mounted(Plane(clf))
@@ -116,7 +118,7 @@ def test_what_is_clicked_is_in_the_estimator(mounted):
     page.mouse.up()
     until(page, 4)
     X = clf._living.examples.X[np.argsort(clf.ids_)]
-    assert np.allclose(X, [[-0.3, 0.3], [0.5, 0.0], [0.6, 0.4]], atol=0.01)
+    assert np.allclose(X, [[-0.3, 0.3], [0.5, 0.0], [0.6, 0.4]], atol=PIXEL)
     fresh = GPClassifier(RBF(0.3), noise=0.1).fit(X, ["A", "B", "B"])
     Q = np.random.default_rng(0).uniform(-1, 1, (50, 2))
     gap = 4 * np.finfo(float).eps * np.linalg.cond(RBF(0.3)(X) + 0.1 * np.eye(3))
@@ -126,7 +128,7 @@ def test_what_is_clicked_is_in_the_estimator(mounted):
     page.keyboard.press("u")
     until(page, 3)
     X = clf._living.examples.X[np.argsort(clf.ids_)]
-    assert np.allclose(X[0], [-0.5, 0.0], atol=0.01)
+    assert np.allclose(X[0], [-0.5, 0.0], atol=PIXEL)
     page.mouse.click(*at(page, 0.6, 0.4), button="right")
     page.get_by_role("menuitem", name="Forget for ever").click()
     page.wait_for_function("() => el.studio.state.n === 2")
@@ -156,6 +158,7 @@ def test_the_inbox_answers_and_the_estimator_is_relabelled(mounted):
     )
 
 
+@pytest.mark.slow
 def test_a_model_without_a_plane_says_so(mounted):
     clf = GPClassifier(RBF(0.4)).fit([[0.0], [1.0]], ["a", "b"])
     page = mounted(Plane(clf))

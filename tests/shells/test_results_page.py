@@ -104,6 +104,7 @@ def test_results_md_is_what_was_measured(page: Any) -> None:
     assert written == text, "docs/results.md is stale or was edited: run `make results`"
 
 
+@pytest.mark.slow
 def test_from_a_run_to_a_page(tmp_path: Path) -> None:
     out = tmp_path / "benchmarks.json"
 

@@ -1,4 +1,4 @@
-"""What the command reads: every form, and everything that can be wrong with it, in one line."""
+"""Sources of the command: every form, and each error in one line."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from knowmore.cli.labels import typed
-from knowmore.cli.sources import Wanted, open_source, single_row
-from knowmore.cli.sources.records import content_id
 from knowmore.errors import InvalidInput, MissingData
+from knowmore.workbench.model import typed
+from knowmore.workbench.sources import Wanted, open_source, single_row
+from knowmore.workbench.sources.records import content_id
 
 KNOWN = Wanted(columns=("b", "a"))
 ASKED = Wanted(columns=("b", "a"), labelled=False)
@@ -497,7 +497,7 @@ def test_labels_of_mixed_types(given, held, message):
 
 def test_a_stream_skips_lines_that_cannot_be_used():
     code = (
-        "from knowmore.cli.sources import *\n"
+        "from knowmore.workbench.sources import *\n"
         "source = open_source('-', Wanted(labelled=False), streaming=True)\n"
         "print([(block.ids, block.X.tolist()) for block in source.blocks()], source.skipped)"
     )

@@ -9,9 +9,11 @@ import pytest
 from fruit import COLOURS, SKY, fruit, picture
 from test_studio_page import Page, browser, started  # noqa: F401  fixtures
 
-from knowmore.cli.model import opened as opened_model
 from knowmore.insight import explain
-from knowmore.store.predicting import Predictor
+from knowmore.workbench.model import opened as opened_model
+from knowmore.workbench.predicting import Predictor
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from knowmore import GPClassifier
 api = pytest.importorskip("playwright.sync_api", reason="needs playwright, for a real browser")
 from test_studio_page import ARGUMENTS, CHROMIUM, Page, Started  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 NAME = "zqsecret"
 # All that a page can reach of what a browser keeps, and all that is on the page.
 KEPT = """async () => JSON.stringify({
@@ -62,11 +64,11 @@ class Visit:
         return names
 
     def kept(self):
-        """What the page and the stores of the browser hold, as text."""
+        """Text of the page and of the browser's stores."""
         return self.page.page.evaluate(KEPT)
 
     def files(self):
-        """The files of the browser, of which some have the name."""
+        """Files of the browser; some contain the name."""
         found = []
         for one in self.profile.rglob("*"):
             with suppress(OSError):

@@ -16,6 +16,8 @@ import pytest
 pytest.importorskip("uvicorn")
 pty = pytest.importorskip("pty", reason="needs a terminal of Unix")
 
+pytestmark = pytest.mark.slow
+
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{43}\n")
 
 # A shell whose terminal is its own, with a studio as a job in the background.

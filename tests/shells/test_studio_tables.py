@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
+from tolerance import THREE_DIGITS, as_shown, close
 
 import knowmore
 from knowmore import GPClassifier
@@ -16,6 +17,8 @@ from knowmore.insight import suggest
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright, for a real browser")
 from test_studio_page import Page, browser, started  # noqa: F401
+
+pytestmark = pytest.mark.slow
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(300, 3))
@@ -99,9 +102,9 @@ def test_questions_are_answered_by_one_key(opened):
             assert store.ids_[-1] == best
             fallen = before - unnamed(store.estimator).predict_variance(rows).sum()
             # It is shown in three digits.
-            assert (shown, of) == pytest.approx((fallen, before), rel=5e-3)
+            assert (shown, of) == close((fallen, before), THREE_DIGITS)
             opened.says("questions-count", f"{turn + 1} of 40 answered")
-            assert share(opened.text("#questions-right")) == pytest.approx(right(store), abs=0.051)
+            assert share(opened.text("#questions-right")) == as_shown(right(store), 1)
         del left[best]
     words = opened.page.get_attribute(".curve svg", "aria-label")
     assert re.search(r"after 0 answers, .* after 4 answers", words)
@@ -252,7 +255,7 @@ def test_a_merge_is_previewed_done_and_undone(opened, tmp_path):
     assert "40 examples would come, with 1 class that is new: yew." in opened.text("#merge-words")
     assert opened.text("#merge-flips").startswith(f"{len(flips)} answer")
     assert opened.page.locator(".flips li").all_inner_texts() == flips
-    assert share(opened.text("#merge-before")) == pytest.approx(before, abs=0.051)
+    assert share(opened.text("#merge-before")) == as_shown(before, 1)
     with opened.store() as store:
         assert len(store) == n
     after = opened.text("#merge-after")
@@ -260,7 +263,7 @@ def test_a_merge_is_previewed_done_and_undone(opened, tmp_path):
     opened.number(3)
     with opened.store() as store:
         assert (len(store), store.log()[-1].verb) == (n + 40, "merge")
-        assert share(after) == pytest.approx(right(store), abs=0.051)
+        assert share(after) == as_shown(right(store), 1)
     opened.press("u")
     opened.number(2)
     opened.page.fill("#other", "../others.km")

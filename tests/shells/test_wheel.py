@@ -1,4 +1,4 @@
-"""What is shipped works by itself: the wheel, in an environment that has never seen this tree."""
+"""The wheel works by itself, in an environment that has never seen this tree."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import knowmore
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 # What pip says where there is no network, and the backend is not installed.

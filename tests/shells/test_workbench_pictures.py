@@ -1,4 +1,4 @@
-"""Models of pictures: described in the same way for ever, in whatever form they come."""
+"""Models of pictures: every form of a picture is described in the same way for ever."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from knowmore.errors import InvalidInput
 from knowmore.images import PHOG, KMeansCodebook, feature_table
 from knowmore.images.describing import WORDS
 from knowmore.kernels import ChiSquared
-from knowmore.serve.answering import Answering
+from knowmore.web.answering import Answering
 
 
 @pytest.fixture(scope="module")

@@ -85,7 +85,7 @@ def each(call: Callable[..., Any], **right: Any) -> Iterator[tuple[str, Callable
 
 
 def verb(estimator: Any, name: str) -> Iterator[tuple[str, Callable[[Any], Any]]]:
-    """Each argument of a method of a fitted estimator, of which a copy is asked."""
+    """Each argument of a method of a fitted estimator, asked of a copy."""
     signature = inspect.signature(getattr(estimator, name))
     needed = {word for word, one in signature.parameters.items() if one.default is one.empty}
     right = {word: RIGHT[word] for word in needed & RIGHT.keys()}

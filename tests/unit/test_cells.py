@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowmore.cells import digits_of, read_cell, written_cell
+from knowmore._base import digits_of, read_cell, written_cell
 
 BEGINNINGS = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
 TEXTS = st.text(st.sampled_from([*BEGINNINGS, *"'1.e5aZ ,;\""]), max_size=6)
@@ -20,6 +20,7 @@ RUN = [f"{one}cmd|' /C calc'!A0" for one in BEGINNINGS]
 KEPT = ["", "rose", "O'Hara", "'quoted'", "-7", "+1.5e-3", "-1.", "a=b", " -"]
 
 
+@pytest.mark.slow
 @given(st.text() | TEXTS)
 def test_text_is_read_as_it_was_written_and_never_runs(text):
     cell = written_cell(text)

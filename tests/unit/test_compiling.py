@@ -12,7 +12,7 @@ import pytest
 from alone import assert_runs, run
 
 import knowmore
-from knowmore.compiling import compiled
+from knowmore._base import compiled
 
 SOURCE = Path(knowmore.__file__).parent
 
@@ -42,6 +42,7 @@ def without_privilege():
     ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)
 
 
+@pytest.mark.slow
 def test_a_read_only_installation_without_a_home_forgets_too(tmp_path):
     folder = installed(tmp_path / "installed")
     for path in [folder, *folder.rglob("*")]:
@@ -54,6 +55,7 @@ def test_a_read_only_installation_without_a_home_forgets_too(tmp_path):
     assert not list(folder.rglob("*.nb*"))
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_ignored(tmp_path):
     folder = installed(tmp_path / "installed")
     env = {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

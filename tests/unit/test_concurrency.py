@@ -8,7 +8,7 @@ from threading import Barrier
 import pytest
 from alone import assert_runs
 
-from knowmore.concurrency import cached_property, uninterrupted
+from knowmore._base import cached_property, uninterrupted
 
 # The parent's other thread is held inside `kernel` while it forks; the child does all of it again.
 FORKED = """
@@ -62,6 +62,7 @@ IN_THE_OTHER_THREAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", IN_THE_OTHER_THREAD)
 def test_a_child_forked_during_work_of_another_thread_does_not_hang(work):
     act, call = IN_THE_OTHER_THREAD[work]
@@ -101,6 +102,7 @@ sys.exit(bad)
 """
 
 
+@pytest.mark.slow
 def test_a_child_forked_at_any_moment_of_other_threads_edits_does_not_hang():
     assert_runs(FORKED_AT_EVERY_STEP)
 
@@ -108,7 +110,7 @@ def test_a_child_forked_at_any_moment_of_other_threads_edits_does_not_hang():
 def test_work_goes_on_when_its_caller_is_interrupted():
     script = """
 import signal, time
-from knowmore.concurrency import uninterrupted
+from knowmore._base import uninterrupted
 done = []
 def work():
     for i in range(20):

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from damage import fewer_rows
 
-from knowmore.errors import InvalidInput, KnowmoreError, MissingData, NotWritten
-from knowmore.files import (
+from knowmore._base import (
     Arrays,
     check_folder,
     check_writable,
@@ -24,6 +23,7 @@ from knowmore.files import (
     user_folder,
     written,
 )
+from knowmore.errors import InvalidInput, KnowmoreError, MissingData, NotWritten
 
 
 def write(path, content=b"new"):
@@ -121,7 +121,7 @@ from contextlib import suppress
 from pathlib import Path
 import numpy as np
 from knowmore.errors import NotWritten
-from knowmore.files import check_folder, save
+from knowmore._base import check_folder, save
 
 disk = Path({str(tmp_path)!r})
 

@@ -22,7 +22,7 @@ def _run() -> None:
     try:
         code = app(standalone_mode=False)
     except Exception as error:
-        # Misuse, of which typer would make a box of several lines.
+        # Typer would print misuse as a box of several lines.
         misuse: Any = error
         if not hasattr(misuse, "format_message"):
             raise
@@ -50,8 +50,8 @@ def guarded(run: Callable[[], None]) -> None:
                 print(end="", flush=True)
         except Exception as error:
             # Imported here because they load NumPy, which `knowmore --help` does not need.
+            from knowmore._base import missing_extra
             from knowmore.errors import KnowmoreError
-            from knowmore.extras import missing_extra
 
             if isinstance(error, ModuleNotFoundError):
                 library = (error.name or "").partition(".")[0]
@@ -74,7 +74,7 @@ def _fill_closed() -> None:
 
 
 def _say(what: object) -> None:
-    """One line on standard error."""
+    """Print a line on standard error."""
     print(f"knowmore: {' '.join(str(what).split())}", file=sys.stderr, flush=True)
 
 

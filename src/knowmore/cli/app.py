@@ -10,8 +10,7 @@ import rich  # noqa: F401  typer works without it, our output does not: fail bef
 import typer
 
 from knowmore.cli import ask, history, teach
-from knowmore.cli.loading import quickly
-from knowmore.cli.options import Pictures
+from knowmore.cli.options import Pictures, quickly
 
 # The demonstration shares these options with the experiments of the papers.
 Out = Annotated[Path, typer.Option(help="Folder for pictures and tables.", file_okay=False)]
@@ -125,9 +124,9 @@ def features(
 ) -> None:
     """Turn pictures into vectors. Exit code 3: some could not be used, and were listed."""
     options = dict(locals())
-    from knowmore.cli.features import Request, run
+    from knowmore.cli.features import FeatureOptions, run
 
-    if not run(Request(**options)):
+    if not run(FeatureOptions(**options)):
         raise typer.Exit(3)
 
 
@@ -169,18 +168,29 @@ def sums(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Sum up each file of rows in a folder, for linear models; what is up to date is skipped."""
-    from knowmore.cli.sums import run
+    import json
+    import sys
 
-    run(
+    from knowmore import LinearGPClassifier, LinearGPRegressor
+    from knowmore.cli.showing import show_refreshed
+    from knowmore.distributed import refresh_sums
+
+    kind = LinearGPRegressor if regression else LinearGPClassifier
+    resolution = None if bits is None else "exact" if bits == "42" else int(bits)
+    found = refresh_sums(
         folder,
-        label=label,
-        weight=weight,
-        columns=columns,
-        bits=None if bits is None else int(bits),
-        regression=regression,
+        label,
+        sample_weight=weight,
+        columns=None if columns is None else columns.split(","),
+        estimator=kind(resolution=resolution),
         again=again,
-        as_json=as_json,
+        progress=sys.stdout.isatty() and not as_json,
     )
+    if as_json:
+        stale = {str(path): why for path, why in found.stale.items()}
+        print(json.dumps(found._asdict() | {"stale": stale}, default=str))
+    else:
+        show_refreshed(found)
 
 
 @app.command(rich_help_panel=_OUT)
@@ -194,9 +204,24 @@ def export(
     javascript: Annotated[Path | None, typer.Option(help="Write a JavaScript module.")] = None,
 ) -> None:
     """Write a model for elsewhere. It holds the examples, and later edits do not reach it."""
-    from knowmore.cli.export import run
+    import knowmore
+    from knowmore.cli.showing import talk
+    from knowmore.errors import InvalidInput
+    from knowmore.workbench import export
 
-    run(model, onnx=onnx, table=table, html=html, javascript=javascript)
+    asked = {"onnx": onnx, "table": table, "html": html, "javascript": javascript}
+    files = {form: path for form, path in asked.items() if path is not None}
+    if not files:
+        raise InvalidInput(
+            "Say what to write: --onnx, --table, --html or --javascript, and a file."
+        )
+    for path in files.values():
+        if path.resolve() == model.resolve():
+            raise InvalidInput(f"{str(path)!r} is the model itself. Name another file.")
+    with knowmore.open(model) as store:
+        note = export(store, files, path=model, done=lambda file: print(f"Written: {file}"))
+    if note:
+        talk(note)
 
 
 @app.command(rich_help_panel=_OUT)
@@ -212,9 +237,9 @@ def serve(
     ] = False,
 ) -> None:
     """Answer predictions over HTTP, and follow the file. It writes nothing but for Label Studio."""
-    from knowmore.cli.serve import run
+    from knowmore.cli.serving import serve
 
-    run(model, host=host, port=port, token=token, label_studio=label_studio)
+    serve(model, host=host, port=port, token=token, label_studio=label_studio)
 
 
 @app.command(rich_help_panel=_OTHERS)
@@ -240,6 +265,6 @@ def studio(
     The first line on standard output is its address, which lets one browser in, once;
     Enter in the terminal prints a fresh one.
     """
-    from knowmore.cli.studio import run
+    from knowmore.cli.serving import studio
 
-    run(source, pool=pool, host=host, port=port, opens=not no_open)
+    studio(source, pool=pool, host=host, port=port, opens=not no_open)

@@ -15,9 +15,7 @@ Rate = Annotated[
         help="Call unknown what is newer than all but this share of the examples.", min=0, max=1
     ),
 ]
-Criterion = Literal[
-    "reduction", "margin", "uncertainty", "variance", "weight", "impact", "emoc", "random"
-]
+Criterion = Literal["reduction", "margin", "uncertainty", "variance", "emoc", "random"]
 Method = Literal["combined", "mahalanobis", "probability", "variance", "score", "null_space"]
 
 
@@ -38,23 +36,21 @@ def predict(
 
     From standard input it answers line by line. Exit code 3: some inputs could not be used.
     """
-    from knowmore.cli.model import opened
-    from knowmore.cli.predicting import columns_of, predictions, show
-    from knowmore.cli.sources import open_source
+    from knowmore.cli.showing import show_predictions
     from knowmore.errors import InvalidInput
-    from knowmore.store.predicting import Predictor
+    from knowmore.workbench import Predictor, open_source, opened, predictions
 
     if as_csv and as_json:
         raise InvalidInput("Ask for --csv or for --json, not for both.")
     with opened(model) as found:
         predictor = Predictor(found.store, rate, keep=True)
         wanted = found.wanted(None, id_, labelled=False, gaps=True)
-        read = [open_source(one, wanted, streaming=True) for one in sources]
-        for one in read:
-            found.check(one)
-            _say_ignored(one)
+        read = [open_source(word, wanted, streaming=True) for word in sources]
+        for source in read:
+            found.check(source)
+            _say_ignored(source)
         form = "csv" if as_csv else "json" if as_json else "table"
-        show(predictions(found, read, predictor), columns_of(predictor), form)
+        show_predictions(predictions(found, read, predictor), predictor.is_classifier, form)
     _end(*read)
 
 
@@ -66,20 +62,19 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """How good the model is, by leave-one-out: each example is predicted by all the others."""
-    from knowmore.cli.evaluating import evaluate
-    from knowmore.cli.left_out import TUNABLE
-    from knowmore.cli.model import opened
+    from knowmore.cli.evaluating import draw, show
     from knowmore.cli.showing import progress_bar, show_json, talk
+    from knowmore.workbench import can_tune, evaluate, opened
 
     with opened(model) as found, progress_bar("leaving each out"):
-        answer = evaluate(found)
+        answer = evaluate(found.store)
     if plot is not None:
-        answer.draw(plot)
+        draw(answer, plot)
     if as_json:
         show_json(answer.as_json())
     else:
-        answer.show()
-        if found.kind in TUNABLE and answer.is_off:
+        show(answer)
+        if can_tune(found.store) and answer.is_off:
             talk(f"To improve: knowmore tune {model}")
     if plot is not None:
         talk(f"Written: {plot}")
@@ -94,10 +89,12 @@ def suspects(
     as_json: Json = False,
 ) -> None:
     """Examples whose labels are likely to be wrong. Exit code 1: there are some."""
-    from knowmore.cli.auditing import apply_answers, suspects_of
-    from knowmore.cli.model import opened
-    from knowmore.cli.showing import progress_bar, show_json, show_table, talk
+    from dataclasses import asdict
+
+    from knowmore.cli.auditing import apply_answers
+    from knowmore.cli.showing import progress_bar, show_fields, show_json, talk
     from knowmore.errors import InvalidInput
+    from knowmore.workbench import opened, suspects
 
     if apply and as_json:
         raise InvalidInput("--apply asks on a terminal, --json prints for programs.")
@@ -106,18 +103,19 @@ def suspects(
             apply_answers(found)
             return
         with progress_bar("leaving each out"):
-            rows, total, kept = suspects_of(found, count)
-    doubts = ("id", "label", "preferred", "doubt", "margin")
-    header = (*doubts, "labeller", "contributor", "contradicting")
+            listed = suspects(found.store, count)
+    rows = [asdict(suspect) for suspect in listed.first]
     if as_json:
-        show_json([dict(zip(header, row, strict=True)) for row in rows])
+        show_json(rows)
     elif rows:
-        show_table(header, [[*row[:-1], ", ".join(map(str, row[-1]))] for row in rows])
-        talk(f"{len(rows)} of {total} shown. To decide about each: --apply.")
+        against = [", ".join(map(str, suspect.contradicting)) for suspect in listed.first]
+        shown = [row | {"contradicting": ids} for row, ids in zip(rows, against, strict=True)]
+        show_fields(shown)
+        talk(f"{len(rows)} of {listed.total} shown. To decide about each: --apply.")
     else:
         talk("No label is likely to be wrong by what the other examples say.")
-    if kept and not as_json:
-        talk(f"Left out: {kept} that somebody looked at and kept.")
+    if listed.kept and not as_json:
+        talk(f"Left out: {listed.kept} that somebody looked at and kept.")
     if rows:
         raise typer.Exit(1)
 
@@ -142,17 +140,18 @@ def suggest(
     They are chosen one by one, each as if those before it were labelled already. `value` is what
     the criterion says of a record when it is chosen, so a later one may have a larger value.
     """
-    from knowmore.cli.model import opened
-    from knowmore.cli.pools import suggestions
-    from knowmore.cli.showing import progress_bar, show_json, show_table
+    from dataclasses import asdict
+
+    from knowmore.cli.showing import progress_bar, show_fields, show_json
+    from knowmore.workbench import opened, suggest
 
     with opened(model) as found, progress_bar("choosing"):
-        rows, read = suggestions(found, source, id_, count, criterion)
-    header = ("id", "value", "reason")
+        read = _unlabelled(found, source, id_)
+        rows = [asdict(record) for record in suggest(found, read, count, criterion)]
     if as_json:
-        show_json([dict(zip(header, row, strict=True)) for row in rows])
+        show_json(rows)
     else:
-        show_table(header, rows)
+        show_fields(rows)
     _end(read)
 
 
@@ -172,19 +171,21 @@ def novel(
 
     Exit code 1: there are some.
     """
-    from knowmore.cli.model import opened
-    from knowmore.cli.pools import novelties
-    from knowmore.cli.showing import progress_bar, show_json, show_table, talk
+    from dataclasses import asdict
+
+    from knowmore.cli.showing import progress_bar, show_fields, show_json, talk
+    from knowmore.workbench import novelty, opened
 
     with opened(model) as found, progress_bar("comparing"):
-        rows, read = novelties(found, source, id_, rate, method)
-    new = [row for row in rows if row[-1]]
-    header = ("id", "novelty", "threshold", "unknown")
+        read = _unlabelled(found, source, id_)
+        rows = [asdict(record) for record in novelty(found, read, rate, method)]
+    new = [row for row in rows if row["unknown"]]
+    shown = rows if every else new
     if as_json:
-        show_json([dict(zip(header, row, strict=True)) for row in (rows if every else new)])
+        show_json(shown)
     else:
-        if every or new:
-            show_table(header, rows if every else new)
+        if shown:
+            show_fields(shown)
         talk(f"{len(new)} of {len(rows)} are unknown to the model.")
     _end(read)
     if new:
@@ -206,26 +207,33 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Why the model says what it says: what each example, or feature, adds to the score."""
-    from knowmore.cells import digits_of
-    from knowmore.cli.explaining import explanation
-    from knowmore.cli.model import opened
+    from knowmore._base import digits_of
     from knowmore.cli.showing import show_json, show_table
+    from knowmore.workbench import explain, opened
 
     with opened(model) as found:
-        answer, table = explanation(found, what, label)
+        answer = explain(found.store, what, label)
+    table, score, offset = answer.table, answer.score, answer.offset
     header, rows = list(table), [list(row) for row in zip(*table.values(), strict=True)]
     if as_json:
         parts = [dict(zip(header, row, strict=True)) for row in rows[:count]]
-        show_json(
-            {"label": answer.label, "score": answer.score, "offset": answer.offset, "parts": parts}
-        )
+        show_json({"label": answer.label, "score": score, "offset": offset, "parts": parts})
     else:
-        said = "value" if found.is_regression else f"{answer.label}: score"
+        said = "value" if found.predicts_values else f"{answer.label}: score"
         adding = "features" if "feature" in table else "examples"
-        digits = digits_of([answer.score, answer.offset])
-        base = f": it begins at {answer.offset:.{digits}g}, and {adding} add the rest"
-        print(f"{said} {answer.score:.{digits}g}{base if answer.offset else ''}")
+        digits = digits_of([score, offset])
+        base = f": it begins at {offset:.{digits}g}, and {adding} add the rest"
+        print(f"{said} {score:.{digits}g}{base if offset else ''}")
         show_table(header, rows[:count])
+
+
+def _unlabelled(model: Any, word: str, id_: str | None) -> Any:
+    """A source without labels for a model that can compare its records."""
+    from knowmore.workbench import GAUSSIAN, estimator_of, open_source
+
+    # A model of another kind is refused before the source is read.
+    estimator_of(model.store, GAUSSIAN)
+    return open_source(word, model.wanted(None, id_, labelled=False))
 
 
 def _say_ignored(read: Any) -> None:

@@ -2,72 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Self, final
 
-from knowmore.cli.left_out import CLASSIFYING, fitted, rows_of
-from knowmore.cli.model import Model
-from knowmore.cli.near import newness
+from knowmore._base import Id
 from knowmore.cli.showing import talk
-from knowmore.edits import Id
 from knowmore.errors import InvalidInput, KnowmoreError
-from knowmore.insight.suspects import Suspects, suspects
+from knowmore.workbench import OpenModel, new_label, open_suspects
+
+try:
+    import termios
+    import tty
+except ImportError:
+    # Only terminals of Unix give out single keys.
+    termios = tty = None  # type: ignore[assignment]
 
 _KEYS = "a accept   o other label   k keep   f forget   u undo   q quit"
 
 
-class Listed(NamedTuple):
-    """The most suspicious examples.
-
-    rows : id, label, preferred label, doubt, margin, who gave the label, who gave the features, the
-        ids that speak most against
-    total : how many suspects there are
-    kept : how many more there would be, had nobody confirmed their labels
-    """
-
-    rows: list[list[Any]]
-    total: int
-    kept: int
-
-
-def suspects_of(model: Model, count: int) -> Listed:
-    """The first suspects, the most suspicious first."""
-    found, kept = _asked(model)
-    first, held = found.part(slice(count)), model.held()
-    columns = (first.labels, first.preferred, first.doubt, first.margin)
-    ids = first.ids.tolist()
-    against = [()] * len(ids) if rows_of(model, fitted(model)) else first.contradicting
-    rows = [
-        [
-            one,
-            *(column[i].item() for column in columns),
-            held[one].labeller,
-            held[one].contributor,
-            list(against[i]),
-        ]
-        for i, one in enumerate(ids)
-    ]
-    return Listed(rows, len(found), kept)
-
-
-def _asked(model: Model) -> tuple[Suspects, int]:
-    """The suspects whose labels nobody has confirmed, and how many others there are."""
-    estimator = fitted(model, CLASSIFYING)
-    rows = rows_of(model, estimator)
-    found = suspects(estimator, *rows, ids=list(model.store.examples.names) if rows else None)
-    open_ = found.without(model.store.kept_)
-    return open_, len(found) - len(open_)
-
-
-def apply_answers(model: Model) -> None:
+def apply_answers(model: OpenModel) -> None:
     """Ask about one suspect after the other, and do what the keys say; suspects re-rank at once."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidInput("--apply asks on a terminal, and this is none. Leave it out for a list.")
-    try:
-        from knowmore.cli.keyboard import Keyboard
-    except ImportError as error:
-        raise InvalidInput("--apply needs a terminal of Unix. Leave it out for a list.") from error
+    if termios is None:
+        raise InvalidInput("--apply needs a terminal of Unix. Leave it out for a list.")
     with Keyboard() as keyboard:
         _Audit(model, keyboard.key, keyboard.line).run()
 
@@ -79,11 +39,13 @@ class _Audit:
     line : asks for a line of text
     """
 
-    def __init__(self, model: Model, key: Callable[[], str], line: Callable[[str], str]) -> None:
+    def __init__(
+        self, model: OpenModel, key: Callable[[], str], line: Callable[[str], str]
+    ) -> None:
         self.model, self.key, self.line = model, key, line
         # The preferred labels of all that were suspects at the start: mending one label changes
-        # what is said of the others, but these have been promised to be asked.
-        found, _ = _asked(model)
+        # the answers about other examples, but every suspect of the start is asked about.
+        found, _ = open_suspects(model.store)
         self.listed = dict(zip(found.ids.tolist(), found.preferred.tolist(), strict=True))
         # Decisions in order: the id, and what was done. None: it cannot be undone any more.
         self.decided: list[tuple[Id, str | None]] = []
@@ -108,7 +70,7 @@ class _Audit:
         After the suspects of now those of the start that nobody has decided about.
         """
         done = [one for one, _ in self.decided]
-        found = _asked(self.model)[0].without(done)
+        found = open_suspects(self.model.store)[0].without(done)
         columns = found.ids.tolist(), found.labels, found.preferred, found.margin
         for one, label, preferred, margin in zip(*columns, strict=True):
             said = f"labelled {label}; the others say {preferred} (margin {margin:.3g})"
@@ -145,13 +107,13 @@ class _Audit:
             if not word:
                 return False
             label = self.model.label(word)
-            news, doubtful = newness(self.model, label)
-            if doubtful:
-                print(f"  {news} Make it? y/n", flush=True)
+            news = new_label(store, label)
+            if news.doubtful:
+                print(f"  {news.note} Make it? y/n", flush=True)
                 if self.key().lower() != "y":
                     return False
             store.relabel([one], [label])
-            print(f"  relabelled: {label}{news and f'. {news}'}")
+            print(f"  relabelled: {label}{news.note and f'. {news.note}'}")
             return self._note(one, "relabelled")
         if key == "k":
             store.keep([one])
@@ -192,3 +154,33 @@ class _Audit:
         self.tally[what] -= 1
         print(f"  undone: {one}")
         return True
+
+
+@final
+class Keyboard:
+    """A terminal that gives out each key at once, in a `with` block.
+
+    It stays so between keys: what is typed ahead is not lost.
+    """
+
+    def __enter__(self) -> Self:
+        self._fd = sys.stdin.fileno()
+        self._usual = termios.tcgetattr(self._fd)
+        tty.setcbreak(self._fd, termios.TCSANOW)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        termios.tcsetattr(self._fd, termios.TCSANOW, self._usual)
+
+    def key(self) -> str:
+        """The next key; "" at the end of the input."""
+        print(end="", flush=True)
+        return os.read(self._fd, 1).decode(errors="replace")
+
+    def line(self, question: str) -> str:
+        """The next line, as a terminal usually gives it."""
+        self.__exit__()
+        try:
+            return input(question)
+        finally:
+            tty.setcbreak(self._fd, termios.TCSANOW)

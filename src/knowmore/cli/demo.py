@@ -18,10 +18,9 @@ from sklearn.model_selection import train_test_split
 
 import knowmore
 from knowmore import GPClassifier
-from knowmore.arrays import Array
+from knowmore._base import BLUE, GREY, VERMILION, Array, quiet_axes
 from knowmore.cli import experiments
-from knowmore.cli.experiments import Progress, Report, Table, as_time, timed
-from knowmore.drawing import BLUE, GREY, VERMILION, quiet_axes
+from knowmore.cli.experiments import Progress, Report, ResultTable, as_time, timed
 from knowmore.insight import Suspects, novelty, suspects
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ _SHOWN = 6
 
 
 class Digits(NamedTuple):
-    """Images (., 64), their digits, and the ids of those to learn from."""
+    """Images (., 64), their digits, and the ids of the training images."""
 
     X: Array
     y: Array
@@ -89,7 +88,7 @@ class Audit(NamedTuple):
 
 
 class Forgetting(NamedTuple):
-    """How many images Ann withdrew, and the difference from a model that never saw them.
+    """The number of images that Ann withdrew, and the difference from a model without them.
 
     `seconds` is the time to remove all of them, `one` to remove one of them.
     """
@@ -174,7 +173,7 @@ def audit(clf: GPClassifier, digits: Digits, planted: int, rng: np.random.Genera
     begin = perf_counter()
     found = suspects(spoilt)
     seconds = perf_counter() - begin
-    # Whoever looks at a suspect gives it its true label, be it another one or the same.
+    # Looking at a suspect gives it its true label, which may be the label it has.
     true = np.array([truth[one] for one in found.ids.tolist()])
     after = copy(spoilt).relabel(found.ids, true).score(digits.X_test, digits.y_test)
     is_planted, is_right = np.isin(found.ids, victims), found.preferred == true
@@ -268,7 +267,7 @@ def _write_model(digits: Digits, path: Path) -> Path:
     return path
 
 
-def _growth_table(result: Demo) -> Table:
+def _growth_table(result: Demo) -> ResultTable:
     rows = []
     for step in (*result.growth.steps, result.growth.one):
         name = "the last image alone" if step is result.growth.one else str(step.classes)
@@ -280,7 +279,7 @@ def _growth_table(result: Demo) -> Table:
     images = result.variances.shape[1]
     title = f"Digits, class by class. Accuracy on {images} test images of all ten."
     header = ("known classes", "examples", "accuracy", "update", "full refit", "faster")
-    return Table(title, header, tuple(rows))
+    return ResultTable(title, header, tuple(rows))
 
 
 def _sentences(result: Demo) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What the demonstration and the experiments of the papers share: timing, drawing, reporting."""
+"""Timing, drawing and reporting for the demonstration and the experiments of the papers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from rich.progress import Progress as ProgressBar
 from rich.table import Table as RichTable
 from threadpoolctl import threadpool_limits
 
-from knowmore.extras import optional, require
-from knowmore.files import check_folder, written
+from knowmore._base import check_folder, optional, require, written
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,7 +34,7 @@ Progress = Callable[[float, str], None]
 one_thread = partial(threadpool_limits, limits=1, user_api="blas")
 
 
-class Table(NamedTuple):
+class ResultTable(NamedTuple):
     """A table to print; numbers are already formatted."""
 
     title: str
@@ -52,7 +51,7 @@ class Table(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Paragraphs and whatever rich can print, in order, the files written, and commands to try."""
+    """Paragraphs and objects for rich to print in order, the files written, and commands to try."""
 
     parts: tuple[str | RichCast, ...]
     files: tuple[Path, ...]

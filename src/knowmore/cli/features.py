@@ -10,17 +10,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from knowmore._base import check_writable, user_folder
 from knowmore.cli.experiments import progress_bar
-from knowmore.cli.model import opened
 from knowmore.errors import InvalidInput
-from knowmore.files import check_writable, user_folder
-from knowmore.images import Cache, Listing, extraction, listing, storage
-from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook
-from knowmore.images.describing import Describer
+from knowmore.images import (
+    Cache,
+    Codebook,
+    Describer,
+    ForestCodebook,
+    KMeansCodebook,
+    Listing,
+    extraction,
+    listing,
+    storage,
+)
+from knowmore.workbench import opened
 
 
 @dataclass(frozen=True)
-class Request:
+class FeatureOptions:
     """The options of the command; None where one was not given."""
 
     source: Path
@@ -39,11 +47,11 @@ class Request:
 
     @property
     def saved(self) -> Path | None:
-        """Where to save the codebook: beside the table, unless --codebook says where it is."""
+        """The file to save the codebook in; None if --codebook names a saved one."""
         return self.save_codebook or (_beside(self.out) if self.codebook is None else None)
 
 
-def run(request: Request) -> bool:
+def run(request: FeatureOptions) -> bool:
     """Write the table and print a summary; False if some pictures were skipped."""
     known = _checked(request)
     kind, longest, codebook = known.kind, known.longest, known.codebook
@@ -80,7 +88,7 @@ def run(request: Request) -> bool:
     return not (listed.skipped or found.skipped)
 
 
-def _checked(request: Request) -> Describer:
+def _checked(request: FeatureOptions) -> Describer:
     """How to describe the pictures; without a codebook where its words are still to be learnt.
 
     Whatever cannot work raises here, before the work.
@@ -109,12 +117,12 @@ def _checked(request: Request) -> Describer:
     return known
 
 
-def _like(request: Request) -> Describer:
+def _like(request: FeatureOptions) -> Describer:
     """How the features of a table, or of a model of pictures, were made."""
     like, codebook = request.like, request.codebook
     assert like is not None
     is_model = like.suffix not in storage.FORMS
-    # A model holds its words; those of a table may lie anywhere.
+    # A model holds its words; the words of a table may lie anywhere.
     settled = ("kind", "words", "longest", *(["codebook"] if is_model else []))
     if given := _given(request, *settled):
         raise InvalidInput(f"--like settles how features are made. Leave {given} out.")
@@ -140,7 +148,7 @@ def _like(request: Request) -> Describer:
     return known
 
 
-def _given(request: Request, *names: str) -> str:
+def _given(request: FeatureOptions, *names: str) -> str:
     given = [name for name in names if getattr(request, name) is not None]
     return " and ".join(f"--{name.replace('_', '-')}" for name in given)
 
@@ -162,7 +170,7 @@ def _load(path: Path) -> Codebook:
     return KMeansCodebook.load(path)
 
 
-def _check_replaced(request: Request, codebook: Codebook) -> None:
+def _check_replaced(request: FeatureOptions, codebook: Codebook) -> None:
     """Raise InvalidInput if other words would be replaced in a file that was not named."""
     path = request.saved
     if path is None or request.save_codebook is not None or not path.exists():
@@ -179,7 +187,9 @@ def _counter(bar: Callable[[float, str], None], what: str) -> extraction.Progres
     return lambda done, total: bar(done / total, f"{done} of {total} {what}")
 
 
-def _summarise(request: Request, listed: Listing, found: extraction.Extraction, new: bool) -> None:
+def _summarise(
+    request: FeatureOptions, listed: Listing, found: extraction.Extraction, new: bool
+) -> None:
     skipped = dict(listed.skipped)
     skipped |= {listed.pictures[row].name: why for row, why in found.skipped.items()}
     for name, why in sorted(skipped.items()):

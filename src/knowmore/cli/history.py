@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from knowmore.cli.options import DryRun, Json, Model, NewModel, Yes
+
+if TYPE_CHECKING:
+    from knowmore.workbench import ModelStatus
 
 Objective = Literal["loo", "marginal_likelihood"]
 
 
 def log(model: Model, as_json: Json = False) -> None:
     """What was done to the model, and when; what was undone is marked."""
-    from knowmore.cli.model import opened
-    from knowmore.cli.showing import show_json, show_table
+    from dataclasses import asdict
+
+    from knowmore.cli.showing import show_fields, show_json
+    from knowmore.workbench import history, opened
 
     with opened(model) as found:
-        entries = [_entry(one) for one in found.store.log()]
+        entries = [asdict(entry) for entry in history(found.store)]
     if as_json:
         show_json(entries)
     elif entries:
-        show_table(list(entries[0]), [list(entry.values()) for entry in entries])
+        show_fields(entries)
 
 
 def undo(model: Model, as_json: Json = False) -> None:
@@ -36,27 +41,22 @@ def redo(model: Model, as_json: Json = False) -> None:
 
 
 def _travel(model: Path, verb: str, as_json: bool) -> None:
-    from knowmore.cli.model import opened
+    from dataclasses import asdict
+
     from knowmore.cli.showing import counted, progress_bar, show_json
+    from knowmore.workbench import history_entry, opened
 
     with opened(model) as found, progress_bar(verb):
-        entry = _entry(getattr(found.store, verb)())
+        entry = history_entry(getattr(found.store, verb)())
         held = len(found.store)
     if as_json:
-        show_json({**entry, "examples": held})
+        show_json({**asdict(entry), "examples": held})
     else:
         done = "Undone" if verb == "undo" else "Done again"
         print(
-            f"{done}: {entry['verb']} of {counted(entry['count'])}, entry {entry['number']}. "
+            f"{done}: {entry.verb} of {counted(entry.count)}, entry {entry.number}. "
             f"{model} holds {counted(held)}."
         )
-
-
-def _entry(entry: Any) -> dict[str, Any]:
-    at = entry.at.isoformat(timespec="seconds")
-    names = ("number", "verb", "count", "id", "label", "contributor", "undone")
-    number, *others = (getattr(entry, name) for name in names)
-    return {"number": number, "at": at, **dict(zip(names[1:], others, strict=True))}
 
 
 def restore(
@@ -114,9 +114,9 @@ def verify(
     """
     import json
 
-    from knowmore.cli.model import opened
+    from knowmore._base import check_writable, written
     from knowmore.cli.showing import plain, progress_bar, show_json, talk
-    from knowmore.files import check_writable, written
+    from knowmore.workbench import opened
 
     if certificate is not None:
         check_writable(certificate)
@@ -138,16 +138,46 @@ def verify(
 
 def status(model: Model, as_json: Json = False) -> None:
     """What the model holds: examples by class, contributors, features, settings, size."""
-    from knowmore.cli.model import opened
     from knowmore.cli.showing import show_json
-    from knowmore.cli.summing_up import show_status, status_of
+    from knowmore.workbench import opened, status
 
     with opened(model) as found:
-        answer = status_of(found)
+        answer = status(found.store)
     if as_json:
-        show_json(answer)
+        show_json(answer.as_json())
     else:
-        show_status(answer)
+        _show_status(answer)
+
+
+def _show_status(answer: ModelStatus) -> None:
+    from knowmore.cli.showing import show_table
+
+    columns = answer.columns
+    shown = (
+        "" if not columns else f" ({', '.join(columns[:6])}{', ...' if len(columns) > 6 else ''})"
+    )
+    facts = {
+        "model": answer.model,
+        "kind": answer.kind,
+        "examples": answer.examples,
+        "features": f"{answer.features or 'none yet'}{shown}",
+        "pictures": answer.pictures,
+        "kernel": answer.kernel,
+        "edits": answer.edits,
+        "size": f"{answer.bytes:,} bytes, format {answer.format}",
+    }
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        if value is not None:
+            print(f"{name.ljust(width)}  {value}")
+    for counts, headings in (
+        (answer.classes, ("class", "examples")),
+        (answer.contributors, ("contributor", "gave features or label of")),
+        (answer.origins, ("origin", "examples")),
+    ):
+        if counts:
+            print()
+            show_table(headings, [list(pair.values()) for pair in counts])
 
 
 def tune(
@@ -161,12 +191,11 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Find better settings of the kernel and the noise, and keep them; `undo` takes them back."""
-    from knowmore.cli.model import opened
     from knowmore.cli.showing import progress_bar, show_json, show_table
-    from knowmore.cli.tuning import tuned
+    from knowmore.workbench import opened, tune
 
     with opened(model) as found, progress_bar("tuning"):
-        answer = tuned(found, objective, restarts, subset, dry_run)
+        answer = tune(found.store, objective, restarts, subset, dry_run=dry_run)
     changes = [list(change) for change in answer.changes]
     if as_json:
         names = ("parameter", "before", "after")

@@ -1,9 +1,13 @@
-"""The arguments and options that several commands share."""
+"""The arguments and options that several commands share, and a quick start for commands."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -58,3 +62,25 @@ Yes = Annotated[
     typer.Option("--yes", "-y", help="Do not ask. Without a terminal nothing is asked anyway."),
 ]
 Count = Annotated[int, typer.Option("-n", "--count", help="How many to show at most.", min=1)]
+
+
+def quickly(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, which first loads scikit-learn without pandas: a quarter of its start."""
+
+    @wraps(command)
+    def quick(*arguments: Any, **options: Any) -> None:
+        load_without_pandas()
+        command(*arguments, **options)
+
+    return quick
+
+
+def load_without_pandas() -> None:
+    """Load scikit-learn, as if pandas were not installed: it imports pandas, which takes long."""
+    if not {"sklearn", "pandas"}.isdisjoint(sys.modules):
+        return
+    sys.modules["pandas"] = None  # type: ignore[assignment]
+    try:
+        import_module("sklearn.base")
+    finally:
+        del sys.modules["pandas"]

@@ -1,27 +1,34 @@
-"""What commands print: data on standard output, talk on standard error."""
+"""Output of the commands: data on standard output, talk on standard error."""
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from knowmore.cells import DIGITS
+from knowmore._base import DIGITS, digits_of, written_cell
 from knowmore.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from knowmore.distributed import Refreshed
 
 # Control characters would be commands to a terminal.
 _VISIBLE = {i: f"\\x{i:02x}" for i in (*range(32), *range(127, 160))}
 # Wider cells of a table are cut off; JSON has all of them.
 _WIDEST = 100
+# What is printed of each record by a classifier, and by a regressor.
+_CLASSES = ("id", "label", "probability", "std", "unknown")
+_VALUES = ("id", "value", "std")
 Progress = Callable[[float, str], None]
 
 
 def show_json(value: Any) -> None:
-    """One line of JSON."""
+    """Print a value as a line of JSON."""
     # What another encoding lacks would be written in a way that is not JSON's.
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     is_ascii = encoding.lower().replace("-", "") != "utf8"
@@ -65,6 +72,40 @@ def show_table(
     return list(widths)
 
 
+def show_fields(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print dictionaries of the same keys as a table."""
+    show_table(list(rows[0]), [list(row.values()) for row in rows])
+
+
+def show_predictions(found: Iterable[Any], is_classifier: bool, form: str) -> None:
+    """Print predictions as they come: as a table, as CSV or as JSON lines.
+
+    found : the ids of the records in each block, and the predictions for them
+    """
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    columns = _CLASSES if is_classifier else _VALUES
+    widths: list[int] | None = None
+    if form == "csv":
+        writer.writerow(columns)
+    for ids, predictions in found:
+        rows = [
+            [name, *prediction] if is_classifier else [name, prediction.label, prediction.std]
+            for name, prediction in zip(ids, predictions, strict=True)
+        ]
+        if form == "json":
+            for row in rows:
+                show_json(dict(zip(columns, row, strict=True)))
+        elif form == "csv":
+            writer.writerows(
+                ["" if cell is None else written_cell(cell) for cell in row] for row in rows
+            )
+            sys.stdout.flush()
+        else:
+            digits = {"value": digits_of(row[1] for row in rows)}
+            widths = show_table(columns, rows, widths, digits)
+            sys.stdout.flush()
+
+
 def cell_text(value: Any, digits: int = DIGITS) -> str:
     """A value as a cell of a table, a float with so many significant digits.
 
@@ -95,6 +136,25 @@ def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) 
 def _bold(text: str) -> str:
     plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty()
     return text if plain else f"\x1b[1m{text}\x1b[0m"
+
+
+def show_refreshed(found: Refreshed) -> None:
+    """Print which sums of a folder were computed, skipped and left alone."""
+    for path in found.computed:
+        print(f"Computed: {path}")
+    for path, why in found.stale.items():
+        print(f"Computed again: {path}: {why}")
+    for path in found.orphans:
+        if path in found.apart:
+            why = "and the others are on a new grid. Models cannot learn both: delete it, or move "
+            why += "it elsewhere."
+        else:
+            why = "but models still learn them. Delete it to forget them."
+        print(f"Left alone: {path}: its rows are gone, {why}")
+    done = f"{len(found.computed)} computed, {len(found.stale)} stale and computed again"
+    done += f", {len(found.skipped)} up to date and skipped"
+    left = f", {len(found.orphans)} left alone because their rows are gone" if found.orphans else ""
+    print(f"{done}{left}.")
 
 
 def show_skipped(skipped: Mapping[str, str]) -> None:
@@ -156,7 +216,7 @@ def forgotten_in_words(gone: int, changed: int) -> str:
 
 
 def counted(examples: int) -> str:
-    """How many examples, in words.
+    """A number of examples in words.
 
     >>> counted(1), counted(2)
     ('1 example', '2 examples')

@@ -22,7 +22,8 @@ from knowmore.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from knowmore.cli.learning import Learnt
+    from knowmore.store import Forgotten
+    from knowmore.workbench import ForgetPreview, LearnOptions, Learnt
 
 _REACH = (
     "Blocks of the disk that were freed, snapshots and backups are beyond the reach of this "
@@ -51,11 +52,10 @@ def init(
 ) -> None:
     """Make an empty model. `learn` makes one, too: of kind gp."""
     import knowmore
-    from knowmore.cli.making import gathered, new_estimator, seen_by
     from knowmore.cli.showing import show_json
     from knowmore.errors import InvalidInput
-    from knowmore.images.describing import DEFAULT_SIZE
-    from knowmore.images.extraction import WORDED
+    from knowmore.images import DEFAULT_SIZE, WORDED
+    from knowmore.workbench import gathered, new_estimator, seen_by
 
     if model.exists():
         raise InvalidInput(f"{str(model)!r} exists. Name another file, or teach that one: learn.")
@@ -118,62 +118,17 @@ def learn(
     """
     from dataclasses import asdict
 
-    from knowmore.cli.learning import Request, learn
-    from knowmore.cli.showing import counted, progress_bar, show_json, show_skipped, talk
+    from knowmore.cli.showing import progress_bar, show_json, show_skipped, talk
+    from knowmore.workbench import LearnOptions, learn
 
-    request = Request(model, source, label, id_, contributor, origin, sync, dry_run, again)
+    request = LearnOptions(model, source, label, id_, contributor, origin, sync, dry_run, again)
     with progress_bar("learning") as progress:
         found, read = learn(request, progress)
     show_skipped(read.skipped)
     if as_json:
         show_json({"model": str(model), **asdict(found), "dry_run": dry_run})
     else:
-        would = "Would be: " if dry_run else ""
-        parts = [f"{found.added} added", f"{found.skipped} skipped", f"{found.replaced} replaced"]
-        if found.vanished or not found.elsewhere:
-            parts.append(f"{found.vanished} vanished")
-        for count, what in (
-            (found.moved, "moved"),
-            (found.forgotten, "forgotten"),
-            (found.forgotten_before, "forgotten before"),
-            (found.unreadable, "unreadable"),
-        ):
-            if count:
-                parts.append(f"{count} {what}")
-        holds = "would hold" if dry_run else "holds"
-        print(f"{would}{', '.join(parts)}. {model} {holds} {counted(found.examples)}.")
-        for sentence in found.kept:
-            talk(sentence)
-        if found.ids == "content":
-            same = f"; {found.repeated} repeated ones count once" if found.repeated else ""
-            talk(
-                f"The rows have no ids, so their contents serve as such: a row that changes is a "
-                f"new one{same}."
-            )
-        if found.values:
-            talk(
-                f"The labels are {found.values} different numbers. To predict numbers, start anew: "
-                f"knowmore init OTHER.km --kind gp-regression"
-            )
-        if found.forgotten_before:
-            talk(
-                "What was forgotten before is not learnt again. To learn it all the same: --again."
-            )
-        if contributor is not None and found.named:
-            done = found.added + found.skipped + found.replaced + found.moved
-            others = done + found.forgotten_before - found.named
-            talk(
-                f"{found.named} records name their own contributor; --contributor {contributor!r} "
-                f"is used for the other {others}."
-            )
-        if found.elsewhere:
-            talk(_elsewhere(found, origin or read.name, advise=origin is None))
-        if found.vanished and not sync:
-            talk("What vanished from the source is still held. To forget it: --sync.")
-        if found.moved and not sync:
-            talk(
-                "What moved has the label of its new folder, and its old id. To rename it: --sync."
-            )
+        _report_learnt(found, request, read.name)
     if found.warning:
         talk(found.warning)
         raise typer.Exit(1)
@@ -194,16 +149,15 @@ def relabel(
 
     On a terminal it asks first if a known class has a similar name; in a script it says so.
     """
-    from knowmore.cli.model import opened
-    from knowmore.cli.near import ids_of, newness
     from knowmore.cli.showing import confirm, show_json, talk
+    from knowmore.workbench import new_label, opened
 
     with opened(model) as found:
-        (one,), new = ids_of(found, [id_]), found.label(label)
-        news, doubtful = newness(found, new)
+        (one,), new = found.ids([id_]), found.label(label)
+        news = new_label(found.store, new)
         examples = found.store.examples
         old = examples.labels[examples.rows((one,))[0]].item()
-        if doubtful and not dry_run and not confirm(f"{news} Make it?", yes or as_json):
+        if news.doubtful and not dry_run and not confirm(f"{news.note} Make it?", yes or as_json):
             talk("Nothing was changed.")
             return
         if not dry_run and new != old:
@@ -215,8 +169,8 @@ def relabel(
     else:
         would = "Would be relabelled" if dry_run else "Relabelled"
         print(f"{would}: {one}, from {old} to {new}.")
-        if news:
-            talk(news)
+        if news.note:
+            talk(news.note)
 
 
 def replace(
@@ -232,13 +186,11 @@ def replace(
     as_json: Json = False,
 ) -> None:
     """Give an example other features. Its label stays; `learn` replaces many at a time."""
-    from knowmore.cli.model import opened
-    from knowmore.cli.near import ids_of
     from knowmore.cli.showing import show_json
-    from knowmore.cli.sources import single_row
+    from knowmore.workbench import opened, single_row
 
     with opened(model) as found:
-        (one,) = ids_of(found, [id_])
+        (one,) = found.ids([id_])
         row, block = single_row(source, found.wanted(labelled=False))
         X = found.one_row(row, block)
         if not dry_run:
@@ -280,74 +232,52 @@ def forget(
     asks first; in a script it does not. Exit code 1: bytes of them were found afterwards,
     and are listed.
     """
-    from knowmore.cli.model import opened
-    from knowmore.cli.near import ids_of
-    from knowmore.cli.showing import (
-        confirm,
-        forgotten_in_words,
-        lines_of,
-        progress_bar,
-        show_json,
-        talk,
-    )
-    from knowmore.errors import InvalidInput
+    from knowmore.cli.showing import confirm, lines_of, progress_bar, show_json, talk
+    from knowmore.store import Forgotten
+    from knowmore.workbench import opened, preview_forget
 
-    given = {
-        "Ids": ids or None,
-        "--ids-file": ids_file,
-        "--contributor": contributor,
-        "--origin": origin,
-    }
-    said = [name for name, value in given.items() if value is not None]
-    if not said:
-        raise InvalidInput("Say what to forget: ids, --ids-file, --contributor or --origin.")
-    if len(said) > 1:
-        raise InvalidInput(
-            f"{said[0]} and {said[1]} are both given. Say only one, and call the command once for "
-            f"each."
-        )
+    _check_one_given(
+        {
+            "Ids": ids or None,
+            "--ids-file": ids_file,
+            "--contributor": contributor,
+            "--origin": origin,
+        }
+    )
     with opened(model) as found:
         names = None
         if contributor is None and origin is None:
-            names = ids_of(found, ids or lines_of(str(ids_file)), undone=True)
+            names = found.ids(ids or lines_of(str(ids_file)), undone=True)
         whose = {"contributor": contributor, "origin": origin}
-        plan = found.store.preview_forget(names, **whose)
-        gone, changed, erased = map(len, plan)
-        leaving = len({*plan.leaving} & {*found.store.ids_.tolist()})
-        what = forgotten_in_words(gone, changed + erased)
-        would = _stays(changed, erased, would=True)
+        plan = preview_forget(found.store, names, **whose)
+        what, would = _forgotten(plan), _stays(plan, would=True)
         if not dry_run and not confirm(f"Forget {what} for ever?{would}", yes or as_json):
             talk("Nothing was forgotten.")
             return
-        traces, warning = 0, ""
-        kept: tuple[str, ...] = ()
+        done = Forgotten(0, [])
         if not dry_run:
             with progress_bar("forgetting"):
                 done = found.store.forget(names, **whose, mark=not no_mark)
-            traces, warning, kept = len(done.traces), done.warning, done.kept
-        left = len(found.store) - dry_run * leaving
+        left = plan.stay if dry_run else len(found.store)
     if as_json:
-        counts = {"forgotten": gone, "changed": changed, "erased": erased, "examples": left}
         show_json(
             {
-                **counts,
-                "traces": traces,
-                "warning": warning,
-                "kept": list(kept),
+                "forgotten": len(plan.leaving),
+                "changed": len(plan.changing),
+                "erased": len(plan.erasing),
+                "examples": left,
+                "traces": len(done.traces),
+                "warning": done.warning,
+                "kept": list(done.kept),
                 "dry_run": dry_run,
             }
         )
     elif dry_run:
         print(f"Would be forgotten: {what}; {left} would stay.{would}")
     else:
-        nothing = "No row" if kept else "Nothing"
-        nothing = "" if warning else f" {nothing} of them is left in the file or beside it."
-        print(f"Forgotten: {what}; {left} stay.{nothing}{_stays(changed, erased, would=False)}")
-        for sentence in kept:
-            print(sentence)
-        talk(_REACH)
-    if warning:
-        talk(warning)
+        _report_forgotten(done, plan, left)
+    if done.warning:
+        talk(done.warning)
         raise typer.Exit(1)
 
 
@@ -363,19 +293,72 @@ def merge(
     as_json: Json = False,
 ) -> None:
     """Learn all examples of another model, of the same kind and settings."""
-    from knowmore.cli.merging import merged
-    from knowmore.cli.model import opened
     from knowmore.cli.showing import counted, progress_bar, show_json
+    from knowmore.workbench import merge, opened
 
     with opened(model) as mine, opened(other) as theirs:
         count = len(theirs.store)
         with progress_bar("merging"):
-            merged(mine, theirs, dry_run, again)
+            merge(mine.store, theirs.store, again=again, dry_run=dry_run)
         held = len(mine.store) + dry_run * count
     if as_json:
         show_json({"added": count, "examples": held, "dry_run": dry_run})
     else:
         print(f"{'Would be: ' if dry_run else ''}{count} added. {model} holds {counted(held)}.")
+
+
+def _report_learnt(found: Learnt, request: LearnOptions, name: str) -> None:
+    """Print what was learnt from the source of this name, and notes on it."""
+    from knowmore.cli.showing import counted
+
+    would = "Would be: " if request.dry_run else ""
+    parts = [f"{found.added} added", f"{found.skipped} skipped", f"{found.replaced} replaced"]
+    if found.vanished or not found.elsewhere:
+        parts.append(f"{found.vanished} vanished")
+    for count, what in (
+        (found.moved, "moved"),
+        (found.forgotten, "forgotten"),
+        (found.forgotten_before, "forgotten before"),
+        (found.unreadable, "unreadable"),
+    ):
+        if count:
+            parts.append(f"{count} {what}")
+    holds = "would hold" if request.dry_run else "holds"
+    print(f"{would}{', '.join(parts)}. {request.model} {holds} {counted(found.examples)}.")
+    _note_learnt(found, request, name)
+
+
+def _note_learnt(found: Learnt, request: LearnOptions, name: str) -> None:
+    from knowmore.cli.showing import talk
+
+    for sentence in found.kept:
+        talk(sentence)
+    if found.ids == "content":
+        same = f"; {found.repeated} repeated ones count once" if found.repeated else ""
+        talk(
+            f"The rows have no ids, so their contents serve as such: a row that changes is a "
+            f"new one{same}."
+        )
+    if found.values:
+        talk(
+            f"The labels are {found.values} different numbers. To predict numbers, start anew: "
+            f"knowmore init OTHER.km --kind gp-regression"
+        )
+    if found.forgotten_before:
+        talk("What was forgotten before is not learnt again. To learn it all the same: --again.")
+    if request.contributor is not None and found.named:
+        done = found.added + found.skipped + found.replaced + found.moved
+        others = done + found.forgotten_before - found.named
+        talk(
+            f"{found.named} records name their own contributor; --contributor "
+            f"{request.contributor!r} is used for the other {others}."
+        )
+    if found.elsewhere:
+        talk(_elsewhere(found, request.origin or name, advise=request.origin is None))
+    if found.vanished and not request.sync:
+        talk("What vanished from the source is still held. To forget it: --sync.")
+    if found.moved and not request.sync:
+        talk("What moved has the label of its new folder, and its old id. To rename it: --sync.")
 
 
 def _elsewhere(found: Learnt, source: str, advise: bool) -> str:
@@ -399,8 +382,42 @@ def _elsewhere(found: Learnt, source: str, advise: bool) -> str:
     return f"{told} If the two are one source under two names, say so: --origin {name}."
 
 
-def _stays(changed: int, erased: int, *, would: bool) -> str:
-    """What becomes of examples that stay when features or labels of them are forgotten."""
+def _check_one_given(given: dict[str, object]) -> None:
+    """Raise InvalidInput unless one of the ways to say what to forget is used."""
+    from knowmore.errors import InvalidInput
+
+    said = [name for name, value in given.items() if value is not None]
+    if not said:
+        raise InvalidInput("Say what to forget: ids, --ids-file, --contributor or --origin.")
+    if len(said) > 1:
+        raise InvalidInput(
+            f"{said[0]} and {said[1]} are both given. Say only one, and call the command once for "
+            f"each."
+        )
+
+
+def _forgotten(plan: ForgetPreview) -> str:
+    from knowmore.cli.showing import forgotten_in_words
+
+    return forgotten_in_words(len(plan.leaving), len(plan.changing) + len(plan.erasing))
+
+
+def _report_forgotten(done: Forgotten, plan: ForgetPreview, left: int) -> None:
+    """Print how many examples are gone and stay, and traces and settings that stay."""
+    from knowmore.cli.showing import talk
+
+    nothing = "No row" if done.kept else "Nothing"
+    nothing = "" if done.warning else f" {nothing} of them is left in the file or beside it."
+    stays = _stays(plan, would=False)
+    print(f"Forgotten: {_forgotten(plan)}; {left} stay.{nothing}{stays}")
+    for sentence in done.kept:
+        print(sentence)
+    talk(_REACH)
+
+
+def _stays(plan: ForgetPreview, *, would: bool) -> str:
+    """A note on examples that stay though features or labels of them are forgotten, or ""."""
+    changed, erased = len(plan.changing), len(plan.erasing)
     parts = []
     if changed:
         gets = "would get" if would else "gets" if changed == 1 else "get"

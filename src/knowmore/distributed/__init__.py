@@ -1,4 +1,4 @@
-"""The same algebra over Dask: models of data that are spread over many places.
+"""Models of data that are spread over many places, by the same algebra over Dask.
 
 Each shard is learnt where it is, and the models are merged in a tree: models travel, not rows. At
 full rank the result is the model of all rows, to rounding, whatever the shards, their order and the
@@ -28,7 +28,7 @@ Eigenspace(70 rows of 5, 5 directions, discarded 0)
 
 from __future__ import annotations
 
-from knowmore.extras import require
+from knowmore._base import require
 
 # Before the imports that would fail with other messages.
 require("dask", "dask")

@@ -19,8 +19,7 @@ from dask.delayed import Delayed, delayed
 from distributed.client import default_client
 from sklearn.base import clone
 
-from knowmore.arguments import some
-from knowmore.arrays import Array
+from knowmore._base import Array, some
 from knowmore.distributed.reading import Load, Names, Shard, examples
 from knowmore.distributed.running import (
     computed,
@@ -32,19 +31,17 @@ from knowmore.distributed.running import (
     tasks_of,
 )
 from knowmore.errors import InvalidInput, NoExamples, RepeatedId
-from knowmore.estimators.forest import ForestEstimator, Note, Plot
+from knowmore.estimators import ForestEstimator, Note, Plot
 from knowmore.examples import new_serials
-from knowmore.kernels import AnyKernel, default_kernel
-from knowmore.kernels.distances import SETTLED, rows_of_median
-from knowmore.models.forest import Forest
-from knowmore.models.trees import DEEP, Cut, Leaf, Members, Node, Sample, Tree, branch
+from knowmore.kernels import SETTLED, AnyKernel, default_kernel, rows_of_median
+from knowmore.models import DEEP, Cut, Forest, InnerNode, Leaf, Members, Sample, Tree, branch
 
 # A tree is grown in about so many parts; more if there are more than half as many threads.
 _PARTS: Final = 8
 
 
-class Part(NamedTuple):
-    """Where a part is grown: in which tree, and below how many nodes."""
+class TreePart(NamedTuple):
+    """The place where a part is grown: its tree, and the number of nodes above it."""
 
     tree: Tree
     depth: int
@@ -58,20 +55,20 @@ class Crown(NamedTuple):
 
     cuts: dict[int, Cut]
     counts: dict[int, int]
-    parts: dict[int, Part]
+    parts: dict[int, TreePart]
 
-    def node(self, key: int, grown: Mapping[int, Node | Leaf]) -> Node | Leaf:
+    def node(self, key: int, grown: Mapping[int, InnerNode | Leaf]) -> InnerNode | Leaf:
         """The node with the hash `key`; grown are the parts."""
         if key in self.parts:
             return grown[key]
         left, right = (self.node(branch(key, side), grown) for side in (0, 1))
-        return Node(self.counts[key], self.cuts[key], left, right)
+        return InnerNode(self.counts[key], self.cuts[key], left, right)
 
 
 def fit_forest(
     estimator: ForestEstimator, shards: list[Shard], load: Load, names: Names, *, progress: bool
 ) -> ForestEstimator:
-    """A fitted copy of the estimator, the same as that of one fit."""
+    """A fitted copy of the estimator, equal to one fit."""
     with in_this_process():
         plots = persisted(_plots(estimator, shards, load, names), progress)
         noted = [task(_note)(plot) for plot in plots]
@@ -101,7 +98,7 @@ def fit_forest(
 def _plots(
     estimator: ForestEstimator, shards: list[Shard], load: Load, names: Names
 ) -> list[Delayed]:
-    """The examples of each shard, checked where they are; None if there are none."""
+    """Examples of each shard, checked where they are; None for a shard without any."""
     quiet = quiet_threads()
 
     def plot(*shard: Any) -> Plot | None:
@@ -167,12 +164,12 @@ def _counted_rows(members: Members, rows: Array) -> Array:
 def _grown(
     empty: Forest, members: Sequence[Delayed], n: int, next_id: int, progress: bool
 ) -> Forest:
-    """The forest of these members, of which n are counted."""
+    """The forest of these members; n of them count."""
     trees, quiet = [empty.store, *empty.trees], quiet_threads()
 
-    def grown(tree: Tree, key: int, depth: int, shards: list[Members]) -> Node | Leaf:
+    def grown(tree: Tree, key: int, depth: int, shards: list[Members]) -> InnerNode | Leaf:
         with quiet():
-            return _part(Part(tree, depth), key, Members.joined(shards))
+            return _part(TreePart(tree, depth), key, Members.joined(shards))
 
     crown = _crown(trees, members, n // _parts_of_a_tree())
     cuts, keys, tasks = delayed(crown.cuts, traverse=False), list[int](), list[Delayed]()
@@ -216,7 +213,7 @@ def _crown(trees: Sequence[Tree], members: Sequence[Delayed], size: int) -> Crow
             large = sum(counts) > max(size, tree.capacity) and depth < DEEP
             cut = Cut.of(key, Sample.joined(samples)) if large else None
             if cut is None:
-                crown.parts[key] = Part(tree, depth)
+                crown.parts[key] = TreePart(tree, depth)
             else:
                 crown.cuts[key], crown.counts[key] = cut, sum(counts)
                 below |= {branch(key, side): tree for side in (0, 1)}
@@ -227,7 +224,7 @@ def _crown(trees: Sequence[Tree], members: Sequence[Delayed], size: int) -> Crow
 def _samples(
     members: Members, trees: Sequence[Tree], cuts: Mapping[int, Cut], nodes: list[int]
 ) -> dict[int, tuple[int, Sample]]:
-    """What the cuts of these nodes must know of the members in one place."""
+    """Facts about the members in one place, for the cuts of these nodes."""
     return {
         key: tree.sample(key, members, rows)
         for tree in trees
@@ -241,7 +238,7 @@ def _parted(members: Members, tree: Tree, cuts: Mapping[int, Cut]) -> dict[int, 
     return {key: members.take(np.sort(rows)) for key, rows in tree.parted(members, cuts).items()}
 
 
-def _part(part: Part, key: int, members: Members) -> Node | Leaf:
+def _part(part: TreePart, key: int, members: Members) -> InnerNode | Leaf:
     """A part of a tree; its leaves are factorised, if they are to answer."""
     tree = part.tree
     node = tree.grown(members, key, part.depth)

@@ -14,14 +14,14 @@ from typing import Any, TypeVar, cast
 from sklearn.base import clone, is_regressor
 from sklearn.utils.validation import has_fit_parameter
 
-from knowmore.arguments import a_type, flag, shape_of, whole_number
+from knowmore._base import a_type, flag, shape_of, whole_number
 from knowmore.distributed.forests import fit_forest
 from knowmore.distributed.reading import (
     UNNAMED,
     Load,
     Names,
-    Rows,
     Shard,
+    ShardRows,
     examples,
     is_file,
     read,
@@ -38,10 +38,15 @@ from knowmore.distributed.running import (
 )
 from knowmore.distributed.sums import load_sums
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
-from knowmore.estimators.forest import ForestEstimator
-from knowmore.estimators.linear import LinearGP, LinearGPRegressor, Survey
-from knowmore.estimators.living import LivingEstimator
-from knowmore.linalg import Eigenspace, Grid, Truncation
+from knowmore.estimators import (
+    ForestEstimator,
+    LinearGP,
+    LinearGPRegressor,
+    LivingEstimator,
+    Survey,
+)
+from knowmore.linalg import Grid
+from knowmore.subspaces import Eigenspace, Truncation
 
 T = TypeVar("T")
 
@@ -80,7 +85,7 @@ def eigenspace(
     """
     rule = Truncation.by(rank)
 
-    def learn(rows: Rows) -> Eigenspace:
+    def learn(rows: ShardRows) -> Eigenspace:
         return Eigenspace.of(rows.X, rule)
 
     def merge(one: Eigenspace, other: Eigenspace) -> Eigenspace:
@@ -155,21 +160,7 @@ def fit(
     >>> forest.remove(range(90)).classes_                         # without the first shard
     array([1, 2])
     """
-    if isinstance(estimator, type) or not all(hasattr(estimator, v) for v in ("fit", "merge")):
-        needed = "an estimator with fit and merge, such as EigenspacePCA()"
-        raise InvalidType(f"{estimator!r} cannot be learnt in parts: that needs {needed}.")
-    if isinstance(estimator, LivingEstimator):
-        kind = "Regressor" if is_regressor(estimator) else "Classifier"
-        raise InvalidType(
-            f"{type(estimator).__name__} compares each example with those of all other shards, so "
-            f"it cannot be learnt in parts. Give a ForestGP{kind} or a LinearGP{kind}; or bring "
-            f"the rows to one place, and call its own fit."
-        )
-    given = {"sample_weight": sample_weight, "ids": ids}
-    for name, value in given.items():
-        if value is not None and not has_fit_parameter(estimator, name):
-            kind = type(estimator).__name__
-            raise InvalidType(f"{name} was given, but {kind}.fit takes none. Leave it out.")
+    _check_learnable(estimator, {"sample_weight": sample_weight, "ids": ids})
     columns = (y, sample_weight, ids)
     names = Names(*(one if isinstance(one, str) else None for one in columns))
     shards = shards_of(X, *(None if isinstance(one, str) else one for one in columns))
@@ -183,67 +174,100 @@ def fit(
         )
     if isinstance(estimator, ForestEstimator):
         return cast("T", fit_forest(estimator, shards, load, names, progress=progress))
-
-    def merge(one: Any, other: Any) -> Any:
-        if sums and isinstance(one, LinearGP) and one.model_.sums.grid != other.model_.sums.grid:
-            raise InvalidInput(
-                "These sums are on different grids. If the rows of one of them are gone, its sums "
-                "cannot be brought to the grid of the others: delete the file, or move it "
-                "elsewhere. Otherwise compute all sums of the folder again: knowmore sums --again."
-            )
-        whole = one.merge(other)
-        if not isinstance(whole, type(one)):
-            name = type(one).__name__
-            raise InvalidType(f"{name}.merge returned {whole!r}. It must return the merged {name}.")
-        return whole
-
     tree = partial(merged, names=names, split_every=split_every, progress=progress)
-    learn: Callable[[Rows], Any] = partial(_fitted, estimator)
     if not isinstance(estimator, LinearGP):
-        return cast("T", tree(learn, merge, shards, load))
+        return cast("T", tree(partial(_fitted, estimator), _merge, shards, load))
+    if sums:
+        for name, value in (("y", y), ("sample_weight", sample_weight)):
+            if value is not None:
+                raise InvalidInput(
+                    f"{name} was given, but .kms files hold sums of rows, with their targets "
+                    f"and weights. Leave it out, or give the files of the rows."
+                )
+    return cast("T", _fit_linear(estimator, tree, shards, load, from_sums=bool(sums)))
+
+
+def _check_learnable(estimator: Any, given: dict[str, Any]) -> None:
+    """Raise InvalidType if the estimator cannot be learnt in parts, or not with these keywords."""
+    if isinstance(estimator, type) or not all(hasattr(estimator, v) for v in ("fit", "merge")):
+        needed = "an estimator with fit and merge, such as EigenspacePCA()"
+        raise InvalidType(f"{estimator!r} cannot be learnt in parts: that needs {needed}.")
+    if isinstance(estimator, LivingEstimator):
+        kind = "Regressor" if is_regressor(estimator) else "Classifier"
+        raise InvalidType(
+            f"{type(estimator).__name__} compares each example with those of all other shards, so "
+            f"it cannot be learnt in parts. Give a ForestGP{kind} or a LinearGP{kind}; or bring "
+            f"the rows to one place, and call its own fit."
+        )
+    for name, value in given.items():
+        if value is not None and not has_fit_parameter(estimator, name):
+            kind = type(estimator).__name__
+            raise InvalidType(f"{name} was given, but {kind}.fit takes none. Leave it out.")
+
+
+def _fit_linear(
+    estimator: LinearGP, tree: Callable[..., Any], shards: list[Shard], load: Load, from_sums: bool
+) -> LinearGP:
+    """The linear model of all shards, equal to one fit to the bit; from sums or rows."""
+    merge: Callable[[Any, Any], Any] = _merge_on_one_grid if from_sums else _merge
+    learn: Callable[[ShardRows], Any]
     with in_this_process():
-        if sums:
-            for name, value in (("y", y), ("sample_weight", sample_weight)):
-                if value is not None:
-                    raise InvalidInput(
-                        f"{name} was given, but .kms files hold sums of rows, with their targets "
-                        f"and weights. Leave it out, or give the files of the rows."
-                    )
+        if from_sums:
             load, learn = partial(load_sums, estimator=estimator, fresh=True), _with_rows
         elif isinstance(estimator, LinearGPRegressor) or not isinstance(estimator.resolution, Grid):
             survey = tree(partial(surveyed, estimator), Survey.merge, shards, load)
             learn = partial(_started, survey)
         else:
             learn = partial(_fitted_on_grid, estimator)
-        whole = tree(learn, merge, shards, load)
+        whole: LinearGP = tree(learn, merge, shards, load)
         if not whole.n_samples_:
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
-        return cast("T", whole)
+        return whole
 
 
-def surveyed(estimator: LinearGP, rows: Rows) -> Survey:
+def _merge(one: Any, other: Any) -> Any:
+    """The merged estimator, of the type of the first."""
+    whole = one.merge(other)
+    if not isinstance(whole, type(one)):
+        name = type(one).__name__
+        raise InvalidType(f"{name}.merge returned {whole!r}. It must return the merged {name}.")
+    return whole
+
+
+def _merge_on_one_grid(one: LinearGP, other: LinearGP) -> Any:
+    """The merged estimator; raises InvalidInput if its sums are on different grids."""
+    if one.model_.sums.grid != other.model_.sums.grid:
+        raise InvalidInput(
+            "These sums are on different grids. If the rows of one of them are gone, its sums "
+            "cannot be brought to the grid of the others: delete the file, or move it "
+            "elsewhere. Otherwise compute all sums of the folder again: knowmore sums --again."
+        )
+    return _merge(one, other)
+
+
+def surveyed(estimator: LinearGP, rows: ShardRows) -> Survey:
     """The survey of a shard."""
     return Survey.of(estimator, rows.X, rows.y, rows.sample_weight)
 
 
-def _fitted(estimator: Any, rows: Rows) -> Any:
+def _fitted(estimator: Any, rows: ShardRows) -> Any:
     given = {"sample_weight": rows.sample_weight, "ids": rows.ids}
     given = {name: value for name, value in given.items() if value is not None}
     return clone(estimator, safe=False).fit(rows.X, rows.y, **given)
 
 
-def _fitted_on_grid(estimator: LinearGP, rows: Rows) -> LinearGP:
+def _fitted_on_grid(estimator: LinearGP, rows: ShardRows) -> LinearGP:
     return _started(surveyed(estimator, rows), rows)
 
 
-def _started(survey: Survey, rows: Rows) -> LinearGP:
+def _started(survey: Survey, rows: ShardRows) -> LinearGP:
     # It starts where it learns: an empty estimator is as large as a full one.
     started: LinearGP = survey.start()
     started.partial_fit(rows.X, rows.y, sample_weight=rows.sample_weight)
     return started
 
 
-def _with_rows(rows: Rows) -> LinearGP | None:
+def _with_rows(rows: ShardRows) -> LinearGP | None:
     held: LinearGP = rows.X
     return held if held.n_samples_ else None
 
@@ -252,7 +276,7 @@ def _with_rows(rows: Rows) -> LinearGP | None:
 
 
 def merged(
-    learn: Callable[[Rows], T | None],
+    learn: Callable[[ShardRows], T | None],
     merge: Callable[[T, T], T],
     shards: list[Shard],
     load: Load,

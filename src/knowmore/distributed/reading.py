@@ -17,12 +17,18 @@ import numpy as np
 from dask.base import is_dask_collection
 from dask.delayed import Delayed
 
-from knowmore.arguments import shape_of, some
-from knowmore.arrays import Array
-from knowmore.columns import columns_of
+from knowmore._base import (
+    Array,
+    Arrays,
+    array_in,
+    check_name,
+    columns_of,
+    optional,
+    shape_of,
+    some,
+    undamaged,
+)
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
-from knowmore.extras import optional
-from knowmore.files import Arrays, array_in, check_name, undamaged
 
 Load = Callable[[Any], Any]
 _OR_LOAD: Final = "or read it another way: fit and eigenspace take load=..."
@@ -43,8 +49,8 @@ class Shard(NamedTuple):
     ids: Any = None
 
 
-class Rows(NamedTuple):
-    """What a model learns of a shard. All but X may be None."""
+class ShardRows(NamedTuple):
+    """The arrays of a shard from which a model learns. All but X may be None."""
 
     X: Any
     y: Any = None
@@ -130,10 +136,10 @@ def read_examples(
     return read(path, "X"), *(name and read(path, name) for name in wanted)
 
 
-def examples(shard: Shard, load: Load, names: Names) -> Rows:
+def examples(shard: Shard, load: Load, names: Names) -> ShardRows:
     """The rows of a shard, read if they are in files; X is without the columns of these names."""
     X, *others = (load(data) if is_file(data) else data for data in shard[1:])
-    if others[0] is None and isinstance(X, tuple) and 2 <= len(X) <= len(Rows._fields):
+    if others[0] is None and isinstance(X, tuple) and 2 <= len(X) <= len(ShardRows._fields):
         X, *own = X
         pairs = zip_longest(others, own)
         others = [mine if given is None else given for given, mine in pairs]
@@ -142,7 +148,7 @@ def examples(shard: Shard, load: Load, names: Names) -> Rows:
         for (argument, name), given in zip(names._asdict().items(), others, strict=True)
         if name is not None and given is None
     }
-    rows = Rows(X, *others)
+    rows = ShardRows(X, *others)
     columns = columns_of(X)
     for argument, name in wanted.items():
         if name not in columns:
@@ -208,7 +214,7 @@ def _check_different(parts: list[Any]) -> None:
 
 
 def files_at(path: str | PathLike[str]) -> list[Path]:
-    """The file at a path, those of a folder that can be shards, or those that a pattern matches."""
+    """The file at a path, files of a folder that can be shards, or files that match a pattern."""
     place = Path(path)
     if place.is_dir():
         # A table may be a folder of its parts.

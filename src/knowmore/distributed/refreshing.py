@@ -11,15 +11,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from knowmore.arguments import flag
-from knowmore.columns import columns_of
+from knowmore._base import check_name, columns_of, flag
 from knowmore.distributed.merging import merged, surveyed
 from knowmore.distributed.reading import Names, Shard, examples, listed, read_examples, shards_of
 from knowmore.distributed.running import computed, in_this_process, located, quiet_threads, tasks_of
 from knowmore.distributed.sums import (
     RESOLUTIONS,
     Chosen,
-    Stored,
+    SumFile,
     beside,
     check_column,
     check_linear,
@@ -29,18 +28,17 @@ from knowmore.distributed.sums import (
     write_sums,
 )
 from knowmore.errors import InvalidInput, KnowmoreError
-from knowmore.estimators.linear import LinearGP, LinearGPClassifier, Survey
-from knowmore.files import check_name
+from knowmore.estimators import LinearGP, LinearGPClassifier, Survey
 from knowmore.linalg import Grid, Sums
 
 # The files of rows: an .npy file has no room for targets.
 _KINDS: Final = (".npz", ".parquet")
-# What is said of sums that were made from other columns.
+# The complaint about sums that were made from other columns.
 _WERE: Final = ("the targets were in", "the weights were in", "the columns were")
 
 
 class Refreshed(NamedTuple):
-    """What `refresh_sums` did, by the files of the rows.
+    """Actions of `refresh_sums`, by the files of the rows.
 
     computed : which had no sums
     stale : which had others, and why these were computed again
@@ -146,7 +144,7 @@ def _apart(orphans: list[Path], others: list[Path]) -> list[Path]:
 
     def grid(path: Path) -> Grid | None:
         try:
-            return Stored.read(path).sums.grid
+            return SumFile.read(path).sums.grid
         except KnowmoreError:
             return None
 
@@ -177,13 +175,13 @@ def _found(folder: str | PathLike[str]) -> tuple[list[Path], list[Path]]:
 def _settled(
     wanted: LinearGP, chosen: Chosen, paths: list[Path], again: bool
 ) -> tuple[LinearGP, Chosen]:
-    """The estimator and the columns; what they leave open is that of the first sums in the folder.
+    """The estimator and the columns, completed by the first sums in the folder.
 
     Without the names of the features, a column that was left out would become one of them.
     """
     for path in map(beside, paths):
         try:
-            stored = Stored.read(path)
+            stored = SumFile.read(path)
         except KnowmoreError:
             continue
         if wanted.resolution is None:
@@ -207,7 +205,7 @@ def _settled(
 
 
 def _features(columns: Any) -> tuple[str, ...] | None:
-    """The names of columns, each once; None if there are none to choose."""
+    """Names of columns, without repetition; None if no columns were chosen."""
     if columns is None:
         return None
     given = columns if isinstance(columns, (list, tuple)) else [None]
@@ -222,7 +220,7 @@ def _checked(path: Path, chosen: Chosen, wanted: LinearGP, grid: Grid | None) ->
     grid : that of the others
     """
     try:
-        stored = Stored.read(beside(path))
+        stored = SumFile.read(beside(path))
     except KnowmoreError:
         return "they could not be read"
     try:

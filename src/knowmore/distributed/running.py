@@ -1,4 +1,4 @@
-"""Where tasks run, and what is said of them."""
+"""Places where tasks run, and reports of their errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dask.local import get_sync
 from distributed import Client, as_completed
 
 from knowmore.errors import KnowmoreError
-from knowmore.linalg.tasks import one_thread
+from knowmore.linalg import one_thread
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ def in_this_process() -> AbstractContextManager[Any]:
 
 
 def quiet_threads() -> Callable[[], AbstractContextManager[None]]:
-    """What a task runs in: with one BLAS thread if other tasks run beside it."""
+    """The context of a task: one BLAS thread if other tasks run beside it."""
     return nullcontext if _one_by_one() else one_thread
 
 
@@ -70,7 +70,7 @@ def located(where: str) -> Iterator[None]:
 
 
 class Failed(NamedTuple):
-    """What a task on a cluster returns for an error of ours.
+    """The result of a task on a cluster that stands for an error of ours.
 
     If it were raised, the worker would print its traceback before the user reads the message.
     """

@@ -11,17 +11,18 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from knowmore import files
-from knowmore.arguments import a_type, flag
-from knowmore.arrays import Array
+from knowmore._base import Array, Arrays, a_type, check_name, flag, save, undamaged
 from knowmore.errors import InvalidInput, InvalidType, MissingData
-from knowmore.estimators.linear import LinearGP, LinearGPClassifier, LinearGPRegressor, Survey
-from knowmore.estimators.shell import fitted, names_in
-from knowmore.linalg import Grid, Sums
-from knowmore.linalg.counting import padded, trimmed
-from knowmore.linalg.earlier import Earlier
-from knowmore.linalg.sums import Group
-from knowmore.linalg.totals import WORDS
+from knowmore.estimators import (
+    LinearGP,
+    LinearGPClassifier,
+    LinearGPRegressor,
+    Survey,
+    fitted,
+    names_in,
+    note_names,
+)
+from knowmore.linalg import WORDS, Earlier, Grid, Group, Sums, padded, trimmed
 
 _KIND: Final = "Sums"
 # Files of version 1 have no centres, and numbers of two words.
@@ -51,7 +52,7 @@ def save_sums(
 
 
 class Chosen(NamedTuple):
-    """What the columns of a file are read as: see `refresh_sums`."""
+    """Roles of the columns of a file: see `refresh_sums`."""
 
     label: str | None = None
     sample_weight: str | None = None
@@ -61,7 +62,7 @@ class Chosen(NamedTuple):
 def write_sums(
     path: str | PathLike[str], estimator: LinearGP, source: dict[str, int] | None, chosen: Chosen
 ) -> None:
-    """`save_sums` for a source of which these `facts` were true before it was read."""
+    """Save the sums of a `source`, with the facts about it from before it was read."""
     model = fitted(estimator, "model_")
     sums, names = model.sums, names_in(estimator)
     if names is not None and not all(isinstance(name, (str, int)) for name in names):
@@ -89,7 +90,7 @@ def write_sums(
         "first": first.reshape(-1, length, len(sums.grid)),
         "words": sums.words[:, rows, columns],
     }
-    files.save(path, _KIND, settings, arrays, _VERSION)
+    save(path, _KIND, settings, arrays, _VERSION)
 
 
 def load_sums(
@@ -111,7 +112,7 @@ def load_sums(
     ...     load_sums(f"{folder}/all.kms").digest() == clf.digest()
     True
     """
-    stored = Stored.read(path)
+    stored = SumFile.read(path)
     if flag("fresh", fresh) and (why := stored.stale(data_of(path))):
         raise InvalidInput(
             f"{str(path)!r} holds the sums of other data: {why}. Compute them again: knowmore sums."
@@ -120,8 +121,8 @@ def load_sums(
 
 
 @dataclass(frozen=True)
-class Stored:
-    """What is in a file of sums: see `save_sums`.
+class SumFile:
+    """Contents of a file of sums: see `save_sums`.
 
     features : the number of columns of X
     """
@@ -131,10 +132,10 @@ class Stored:
     settings: dict[str, Any]
 
     @classmethod
-    def read(cls, path: str | PathLike[str]) -> Stored:
+    def read(cls, path: str | PathLike[str]) -> SumFile:
         """The file's content. Its digest is computed again, and must be the same."""
         remedy = "it is damaged, or save_sums did not write it. Compute it again: knowmore sums."
-        with files.undamaged(path, "sums", remedy), files.Arrays(path) as file:
+        with undamaged(path, "sums", remedy), Arrays(path) as file:
             room = Path(path).stat().st_size
             about = json.loads(str(_array(file, "about", room)))
             kind, version = about["kind"], about["version"]
@@ -159,7 +160,7 @@ class Stored:
 
     @property
     def chosen(self) -> Chosen:
-        """What the columns of the source were read as."""
+        """Roles of the columns of the source."""
         # Earlier files have neither weights nor columns.
         label, weight, columns = (self.settings.get(name) for name in Chosen._fields)
         return Chosen(label, weight, None if columns is None else tuple(columns))
@@ -185,9 +186,7 @@ class Stored:
         survey = Survey.of(wanted, np.zeros((1, self.features)), y)
         noted = survey.estimator
         if s["names"] is not None:
-            noted._names_in = tuple(s["names"])
-            if all(isinstance(name, str) for name in s["names"]):
-                noted.feature_names_in_ = np.array(s["names"], dtype=object)
+            note_names(noted, tuple(s["names"]))
         held, grid = survey.start(self.sums), survey.start().grid_
         if (isinstance(wanted.resolution, Grid) and grid != held.grid_) or grid.bits != bits:
             raise InvalidInput(
@@ -223,8 +222,8 @@ def data_of(path: str | PathLike[str]) -> Path:
 
 
 def facts(source: str | PathLike[str]) -> dict[str, int]:
-    """What tells whether a file has been changed: its size, and the time of the last change."""
-    files.check_name(source)
+    """Signs that a file has been changed: its size, and the time of the last change."""
+    check_name(source)
     try:
         found = Path(source).stat()
     except OSError as error:
@@ -235,7 +234,7 @@ def facts(source: str | PathLike[str]) -> dict[str, int]:
     return {"size": found.st_size, "changed": found.st_mtime_ns}
 
 
-def _array(file: files.Arrays, name: str, room: int) -> Array:
+def _array(file: Arrays, name: str, room: int) -> Array:
     """An array of the file, of `room` bytes; one that claims to be larger is not even begun."""
     with file.open(f"{name}.npy") as member:
         np.lib.format.read_magic(member)

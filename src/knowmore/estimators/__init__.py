@@ -1,19 +1,43 @@
 """The scikit-learn faces: thin mutable shells around frozen models."""
 
+from importlib import import_module
+from typing import Any
+
+from knowmore.estimators.checks import class_labels as class_labels
+from knowmore.estimators.checks import dense as dense
+from knowmore.estimators.checks import group_names as group_names
+from knowmore.estimators.checks import inputs as inputs
+from knowmore.estimators.checks import memberships as memberships
+from knowmore.estimators.checks import numbers as numbers
+from knowmore.estimators.checks import table as table
+from knowmore.estimators.forest import ForestEstimator as ForestEstimator
 from knowmore.estimators.forest import ForestGPClassifier, ForestGPRegressor
+from knowmore.estimators.forest import Note as Note
+from knowmore.estimators.forest import Plot as Plot
 from knowmore.estimators.gaussian_process import GPClassifier, GPRegressor
-from knowmore.estimators.lda import EigenspaceLDA
-from knowmore.estimators.least_squares import LSSVMClassifier, NPlusOneClassifier, Scores
+from knowmore.estimators.least_squares import LeastSquares as LeastSquares
+from knowmore.estimators.least_squares import LSSVMClassifier
+from knowmore.estimators.linear import LinearGP as LinearGP
 from knowmore.estimators.linear import LinearGPClassifier, LinearGPRegressor
+from knowmore.estimators.linear import Survey as Survey
+from knowmore.estimators.living import EditableClassifier as EditableClassifier
+from knowmore.estimators.living import EditableEstimator as EditableEstimator
+from knowmore.estimators.living import LivingEstimator as LivingEstimator
+from knowmore.estimators.living import _for_all as _for_all
 from knowmore.estimators.maps import IntersectionMap, Landmarks
-from knowmore.estimators.monitor import SubspaceMonitor
-from knowmore.estimators.one_shot import OneShotClassifier
-from knowmore.estimators.pca import EigenspacePCA
+from knowmore.estimators.maps import LandmarkMap as LandmarkMap
+from knowmore.estimators.pipeline import FittedPipeline as FittedPipeline
 from knowmore.estimators.pipeline import living
+from knowmore.estimators.scoring import check_meaning as check_meaning
+from knowmore.estimators.shell import check_mergeable as check_mergeable
+from knowmore.estimators.shell import fit_copy as fit_copy
+from knowmore.estimators.shell import fitted as fitted
+from knowmore.estimators.shell import names_in as names_in
+from knowmore.estimators.shell import note_names as note_names
+from knowmore.estimators.shell import unnamed as unnamed
+from knowmore.estimators.shell import update_fitted as update_fitted
 
 __all__ = [
-    "EigenspaceLDA",
-    "EigenspacePCA",
     "ForestGPClassifier",
     "ForestGPRegressor",
     "GPClassifier",
@@ -23,9 +47,21 @@ __all__ = [
     "Landmarks",
     "LinearGPClassifier",
     "LinearGPRegressor",
-    "NPlusOneClassifier",
-    "OneShotClassifier",
-    "Scores",
-    "SubspaceMonitor",
     "living",
 ]
+
+# Names that were here before; they stay importable from here.
+_MOVED = {
+    "EigenspaceLDA": "knowmore.subspaces",
+    "EigenspacePCA": "knowmore.subspaces",
+    "NPlusOneClassifier": "knowmore.transfer",
+    "OneShotClassifier": "knowmore.transfer",
+    "Scores": "knowmore.transfer",
+    "SubspaceMonitor": "knowmore.subspaces",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MOVED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MOVED[name]), name)

@@ -11,22 +11,26 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from knowmore.arguments import (
+from knowmore._base import (
+    Array,
+    Id,
+    Names,
     a_type,
     as_array,
     check_sparse,
+    column_names,
+    columns_of,
+    first_difference,
+    first_not_finite,
+    in_order,
     is_missing,
     one_each,
     shape_of,
     unmasked,
 )
-from knowmore.arrays import Array, first_not_finite
-from knowmore.columns import Names, columns_of, first_difference, names_of
-from knowmore.edits import Id
 from knowmore.errors import InvalidInput, InvalidType, warn
 from knowmore.estimators.shell import names_in
-from knowmore.models.weights import Weighting, class_weighting
-from knowmore.tables import in_order
+from knowmore.models import Weighting, class_weighting
 
 # Squares and sums of weights must be finite.
 _HEAVIEST = 1e150
@@ -86,7 +90,7 @@ def _validated(
     check_sparse("X", X)
     _refuse_one_column(X)
     _refuse_dates(X)
-    names = names_of(X)
+    names = column_names(X)
     if not reset:
         _check_names(names_in(estimator), names)
     options = {"reset": reset, "ensure_all_finite": False, "accept_sparse": accept_sparse}
@@ -134,7 +138,7 @@ def _refuse_dates(X: Any) -> None:
 
 
 def _check_names(known: Names, given: Names) -> None:
-    """Raise InvalidInput if columns differ from those of the fit.
+    """Raise InvalidInput if columns differ from the columns of the fit.
 
     Names that are all strings are left to scikit-learn, whose checks expect its own words.
     """
@@ -154,7 +158,7 @@ def warn_of_scales(estimator: BaseEstimator, X: Array) -> None:
         return
     some = X[:: -(-len(X) // _ROWS)]
     low, high = some.min(axis=0), some.max(axis=0)
-    # In units of the largest, of which squares can be summed. That of a constant may be rounding.
+    # In units of the largest, so that squares can be summed. The spread of a constant is rounding.
     unit = np.maximum(np.maximum(abs(low), abs(high)), np.finfo(float).tiny)
     with np.errstate(over="ignore"):
         spread = np.where(high > low, (some / unit).std(axis=0) * unit, 0.0)
@@ -176,7 +180,7 @@ def warn_of_scales(estimator: BaseEstimator, X: Array) -> None:
 
 
 def class_labels(y: Any, k: int, held: Array | None) -> Array:
-    """y as k class labels (k,) of one type, the same as that of the labels `held`."""
+    """y as k class labels (k,) of one type, the type of the labels `held`."""
     alike = held is None or not len(held) or held.dtype.kind in "iu"
     if alike and type(y) is np.ndarray and y.dtype == np.int64 and y.shape == (k,):
         # For speed: nothing of what follows could refuse these.

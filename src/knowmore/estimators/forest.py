@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 from sklearn.base import RegressorMixin, clone
 
-from knowmore.arguments import flag, number, whole_number
-from knowmore.arrays import Array, Frozen
-from knowmore.edits import Id
+from knowmore._base import Array, Frozen, Id, flag, ids_of, index_of, number, whole_number
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
 from knowmore.estimators.gaussian_process import target_values
 from knowmore.estimators.living import EditableClassifier, EditableEstimator, own_kernel
-from knowmore.estimators.scoring import GaussianClassifier, check_meaning
+from knowmore.estimators.scoring import check_meaning
 from knowmore.estimators.shell import check_mergeable
 from knowmore.examples import Examples, array_of_ids
 from knowmore.kernels import AnyKernel
 from knowmore.linalg import Cholesky
-from knowmore.models import KernelModel, LeftOut
-from knowmore.models.forest import Forest
-from knowmore.models.targets import Coding, normalised_values, one_vs_all_and_absent
-from knowmore.models.trees import Members, keys_of
-from knowmore.tables import index_of, names_of
+from knowmore.models import (
+    Coding,
+    Forest,
+    KernelModel,
+    LeftOut,
+    Members,
+    keys_of,
+    normalised_values,
+    one_vs_all_and_absent,
+)
 
 
 @dataclass(eq=False, repr=False)
 class ForestEstimator(EditableEstimator[Forest]):
-    """What classification and regression have in common."""
+    """The verbs and questions of a forest, for classification and regression."""
 
     kernel: AnyKernel | None = None
     noise: float = 0.1
@@ -43,7 +45,7 @@ class ForestEstimator(EditableEstimator[Forest]):
     @property
     @abstractmethod
     def _coding(self) -> Coding:
-        """What makes targets of the examples of a leaf."""
+        """The coding of the labels of a leaf."""
 
     @property
     def _noise_hint(self) -> str:
@@ -57,7 +59,8 @@ class ForestEstimator(EditableEstimator[Forest]):
     def _prediction(self, forest: Forest, scores: Array) -> Array:
         """The predictions that follow from these scores (m, M)."""
 
-    def _value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Forest:
+    def batch_value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Forest:
+        """The forest of the examples, inserted in their order."""
         noise = number("noise", self.noise, "[0, inf)", self._noise_hint)
         size = {
             "capacity": whole_number("capacity", self.capacity, 2),
@@ -70,13 +73,7 @@ class ForestEstimator(EditableEstimator[Forest]):
 
     def empty(self, kernel: AnyKernel, X: Array, labels: Array, *, settled: bool) -> Forest:
         """The forest without examples; those that it is to hold are like X (n, d), labels."""
-        return self._value(own_kernel(kernel), Examples.of(X[:0], labels[:0]), settled)
-
-    def holding(self, forest: Forest) -> Self:
-        """A copy that is fitted: it holds this forest."""
-        copied = copy(self)
-        copied._living = forest
-        return copied
+        return self.batch_value(own_kernel(kernel), Examples.of(X[:0], labels[:0]), settled)
 
     def _terms(self, value: Forest) -> dict[str, Any]:
         return {
@@ -94,7 +91,7 @@ class ForestEstimator(EditableEstimator[Forest]):
 
     @property
     def noise_(self) -> float:
-        """The noise in use, that of every leaf."""
+        """The noise in use, in every leaf."""
         return self._fitted.model.covariance.noise
 
     def leave_one_out(self, groups: Any = None) -> LeftOut:
@@ -109,7 +106,9 @@ class ForestEstimator(EditableEstimator[Forest]):
         """
         forest = self._fitted.nonempty
         examples = forest.examples
-        scores, variance, silent = forest.loo(checks.group_names(groups, examples.names))
+        scores, variance, silent = forest.left_out.scores(
+            checks.group_names(groups, examples.names)
+        )
         predicted, variance = self._prediction(forest, scores), self._variances(forest, variance)
         return LeftOut(
             examples.ids, examples.labels, scores, variance, predicted, silent, forest.names
@@ -130,7 +129,7 @@ class ForestEstimator(EditableEstimator[Forest]):
 
 @final
 @dataclass(eq=False, repr=False)
-class ForestGPClassifier(GaussianClassifier, EditableClassifier[Forest], ForestEstimator):
+class ForestGPClassifier(EditableClassifier[Forest], ForestEstimator):
     """Gaussian-process classification of millions of examples, which forgets exactly.
 
     Trees part the examples until no leaf holds more than `capacity`; a leaf is a `GPClassifier` of
@@ -196,9 +195,10 @@ class ForestGPClassifier(GaussianClassifier, EditableClassifier[Forest], ForestE
     def _coding(self) -> Coding:
         return one_vs_all_and_absent
 
-    def _value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Forest:
+    def batch_value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Forest:
+        """The forest of the examples; `probability` is checked too."""
         check_meaning(self.probability)
-        return super()._value(kernel, examples, settled)
+        return super().batch_value(kernel, examples, settled)
 
     @property
     def classes_(self) -> Array:
@@ -287,7 +287,7 @@ class ForestGPRegressor(RegressorMixin, ForestEstimator):
 
 
 class Note(NamedTuple):
-    """What the forest of all shards must know of one.
+    """The part of a shard in the forest of all shards.
 
     estimator : it has noted the columns, and is not fitted
     label : that of one example, (1,) or (1, q)
@@ -334,7 +334,7 @@ class Plot(Frozen):
             raise InvalidInput(
                 "These rows have no targets. Name the column that has them, or give y beside X."
             )
-        names = names_of(ids, X=X, y=y, sample_weight=weights)
+        names = ids_of(ids, X=X, y=y, sample_weight=weights)
         indexed = any(index_of(given) is not None for given in (X, y))
         noted = clone(estimator)
         X, _ = noted._inputs(X, reset=True)

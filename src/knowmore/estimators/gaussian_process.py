@@ -8,51 +8,35 @@ from typing import Any, Self, final
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from knowmore.arguments import flag, number
-from knowmore.arrays import Array
+from knowmore._base import Array, flag, number
+from knowmore._living import Living
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
-from knowmore.estimators.living import LivingClassifier, LivingEstimator, SolverParameters
-from knowmore.estimators.scoring import GaussianClassifier, check_loss, check_meaning
+from knowmore.estimators.living import (
+    EditableClassifier,
+    LivingEstimator,
+    factor_dtype,
+    factorised,
+)
+from knowmore.estimators.scoring import check_loss, check_meaning
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
-from knowmore.models import KernelModel
-from knowmore.models.loo import noise_by_loo
-from knowmore.models.novelty import unknown_rows
-from knowmore.models.targets import normalised_values, one_vs_all, real_values
+from knowmore.models import (
+    KernelModel,
+    noise_by_loo,
+    normalised_values,
+    one_vs_all,
+    real_values,
+    unknown_rows,
+)
 
 # Coefficients are targets over the noise, and the likelihood has products of both.
 _LARGEST_TARGET = {"float32": 1e18, "float64": 1e100}
 
 
-class GaussianProcess(SolverParameters, LivingEstimator[KernelModel]):
-    """What classification and regression have in common."""
-
-    def _settings(self, model: KernelModel) -> dict[str, Any]:
-        return super()._settings(model) | {"noise": model.covariance.noise}
-
-    @property
-    def noise_(self) -> float:
-        """The noise in use."""
-        return float(self._fitted.model.covariance.noise)
-
-    def predict_variance(self, X: Any) -> Array:
-        """sigma_*^2 of eq. (3), noise included: how far each row of X is from all examples.
-
-        One for each row, (m,), shared by all classes. A regressor with q columns of targets has
-        one for each, (m, q).
-        """
-        model = self._fitted.nonempty
-        return self._variances(model, model.variance(self.model_inputs(X)[0]))
-
-    def log_marginal_likelihood(self) -> float:
-        """log p(T | X), summed over the target columns."""
-        return self._fitted.nonempty.log_marginal_likelihood()
-
-
 @final
 @dataclass(eq=False, repr=False)
-class GPClassifier(GaussianClassifier, LivingClassifier[KernelModel], GaussianProcess):
+class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[KernelModel]):
     """A multi-class Gaussian-process classifier that keeps learning and forgets exactly.
 
     One-vs-all regression on labels of -1 and 1 (Lütz, Rodner and Denzler): the score of class c is
@@ -100,6 +84,9 @@ class GPClassifier(GaussianClassifier, LivingClassifier[KernelModel], GaussianPr
     kernel: AnyKernel | None = None
     noise: float | str = 0.1
     _: KW_ONLY
+    solver: str = "cholesky"
+    update: str = "auto"
+    dtype: str = "float64"
     class_weight: dict[Any, float] | str | None = None
     loss: str = "squared"
     probability: str = "calibrated"
@@ -117,10 +104,28 @@ class GPClassifier(GaussianClassifier, LivingClassifier[KernelModel], GaussianPr
             raise InvalidInput(
                 f"loss={loss!r} weighs errors by 1 / noise. Give a noise above zero."
             )
-        return self._model(kernel, noise, examples, one_vs_all, weighting, loss=loss)
+        covariance = factorised(self, kernel, noise, examples, weighting)
+        return KernelModel.on(covariance, one_vs_all, loss=loss)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
-        return super()._settings(model) | {"loss": model.loss}
+        settings = {"noise": model.covariance.noise, "loss": model.loss}
+        return super()._settings(model) | settings
+
+    @property
+    def noise_(self) -> float:
+        """The noise in use."""
+        return float(self.editable_.model.covariance.noise)
+
+    def predict_variance(self, X: Any) -> Array:
+        """sigma_*^2 of eq. (3), noise included, (m,): how far each row is from all examples.
+
+        All classes share it.
+        """
+        return self._fitted.nonempty.variance(self.model_inputs(X)[0])
+
+    def log_marginal_likelihood(self) -> float:
+        """log p(T | X), summed over the target columns."""
+        return self._fitted.nonempty.log_marginal_likelihood()
 
     def predict(self, X: Any, unknown: Any = None, rate: float = 0.05) -> Array:
         """The class of the largest score, (m,). Eq. (5). `unknown`: a label for rows of no class.
@@ -138,7 +143,7 @@ class GPClassifier(GaussianClassifier, LivingClassifier[KernelModel], GaussianPr
 
 @final
 @dataclass(eq=False, repr=False)
-class GPRegressor(RegressorMixin, GaussianProcess):
+class GPRegressor(RegressorMixin, LivingEstimator[KernelModel]):
     """Gaussian-process regression that keeps learning and forgets exactly.
 
     mu_* = k_*' (K + sigma^2 I)^-1 t (eq. 2, Lütz, Rodner and Denzler) for targets t (n,) or (n, q);
@@ -168,18 +173,40 @@ class GPRegressor(RegressorMixin, GaussianProcess):
     kernel: AnyKernel | None = None
     noise: float = 0.1
     _: KW_ONLY
+    solver: str = "cholesky"
+    update: str = "auto"
+    dtype: str = "float64"
     normalize_y: bool = True
 
     def _batch(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
         coding = normalised_values if flag("normalize_y", self.normalize_y) else real_values
         noise = number("noise", self.noise, "[0, inf)", "It is a variance, usually 1e-6 to 1.")
-        return self._model(kernel, noise, examples, coding)
+        return KernelModel.on(factorised(self, kernel, noise, examples), coding)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
-        return super()._settings(model) | {"normalize_y": model.targets.units is not None}
+        normalised = model.targets.units is not None
+        settings = {"noise": model.covariance.noise, "normalize_y": normalised}
+        return super()._settings(model) | settings
+
+    @property
+    def noise_(self) -> float:
+        """The noise in use."""
+        return float(self.editable_.model.covariance.noise)
+
+    def predict_variance(self, X: Any) -> Array:
+        """sigma_*^2 of eq. (3), noise included, (m,): how far each row is from all examples.
+
+        A regressor with q columns of targets has one for each, (m, q).
+        """
+        model = self._fitted.nonempty
+        return self._variances(model, model.variance(self.model_inputs(X)[0]))
+
+    def log_marginal_likelihood(self) -> float:
+        """log p(T | X), summed over the target columns."""
+        return self._fitted.nonempty.log_marginal_likelihood()
 
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        return target_values(y, k, held, self._dtype())
+        return target_values(y, k, held, factor_dtype(self))
 
     def _prediction(self, model: KernelModel, scores: Array) -> Array:
         return scores[:, 0] if model.examples.labels.ndim == 1 else scores

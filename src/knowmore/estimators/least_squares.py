@@ -1,45 +1,30 @@
-"""Least-squares support vector machines, and one class more than a known classifier has."""
+"""Least-squares support vector machines."""
 
 from __future__ import annotations
 
-import reprlib
-from collections.abc import Callable
-from copy import copy, deepcopy
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
-from knowmore.arguments import a_type, as_array, choice, flag, number, some
-from knowmore.arrays import Array
-from knowmore.columns import columns_of
-from knowmore.errors import InvalidInput, InvalidType
-from knowmore.estimators.checks import class_labels, class_weights
-from knowmore.estimators.living import EditableEstimator, LivingClassifier, SolverParameters
+from knowmore._base import Array, flag, number
+from knowmore._living import Living
+from knowmore.estimators.checks import class_weights
+from knowmore.estimators.living import EditableClassifier, LivingEstimator, factorised
 from knowmore.estimators.scoring import check_loss, check_meaning, is_calibrated
-from knowmore.estimators.shell import check_mergeable, fitted, names_in, unnamed
 from knowmore.examples import Examples
-from knowmore.extras import optional
 from knowmore.kernels import AnyKernel
-from knowmore.models import KernelModel, Transfer, class_probabilities, one_vs_all
-from knowmore.models.loo import noise_by_loo
-from knowmore.models.targets import Coding
-from knowmore.models.transfer import interior, subgradient
-from knowmore.unfitted import Unfitted
-
-# Products of scores beyond this would overflow.
-_LARGEST = 1e50
-
-_OPTIMISERS = {"interior": interior, "subgradient": subgradient}
+from knowmore.models import Coding, KernelModel, noise_by_loo, one_vs_all
 
 
-class LeastSquares(SolverParameters, LivingClassifier[KernelModel]):
+class LeastSquares(EditableClassifier[Living[KernelModel]], LivingEstimator[KernelModel]):
     """A classifier with the parameters C and bias."""
 
     C: float | str
     bias: bool
+    solver: str
+    update: str
+    dtype: str
     class_weight: dict[Any, float] | str | None = None
     loss: str = "squared"
     probability: str = "calibrated"
@@ -57,7 +42,8 @@ class LeastSquares(SolverParameters, LivingClassifier[KernelModel]):
             noise = noise_by_loo("C", kernel, examples, weighting, bias=bias)
         else:
             noise = 1 / number("C", self.C, "(0, inf)", "'loo' chooses it by leave-one-out.")
-        return self._model(kernel, noise, examples, coding, weighting, bias=bias, loss=loss)
+        covariance = factorised(self, kernel, noise, examples, weighting)
+        return KernelModel.on(covariance, coding, bias=bias, loss=loss)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         return super()._settings(model) | {"C": model.C, "bias": model.bias, "loss": model.loss}
@@ -67,25 +53,12 @@ class LeastSquares(SolverParameters, LivingClassifier[KernelModel]):
         """The C in use."""
         return float(self._fitted.model.C)
 
-    @property
-    def temperature_(self) -> float:
-        """tau of `predict_proba`: above one it levels the classes, below one it sharpens."""
-        return self.model_temperature(self._fitted.nonempty)
-
     def model_temperature(self, model: KernelModel) -> float:
-        """That of a frozen model of this estimator, which may have been edited since."""
+        """The temperature of a frozen model of this estimator, which may have been edited since."""
         return model.score_temperature if is_calibrated(self) else 1.0
 
-    def predict_proba(self, X: Any) -> Array:
-        """Phi(score)^(1 / tau), scaled to sum to one, (m, M), columns as in `classes_`.
-
-        Phi is the normal distribution function. It is as for `GPClassifier`, with a variance of
-        one: the temperature tau is that under which the labels of the examples held are most
-        likely, each left out, and one with probability="raw".
-        """
-        model, rows = self._fitted.nonempty, self.model_inputs(X)
-        scores = model.mean(*rows)
-        return class_probabilities(scores, np.ones(len(scores)), self.model_temperature(model))
+    def _score_variance(self, model: KernelModel, X: Any) -> Array:
+        return np.ones(len(X))
 
 
 @final
@@ -123,206 +96,9 @@ class LSSVMClassifier(LeastSquares):
     C: float | str = 1.0
     bias: bool = True
     _: KW_ONLY
+    solver: str = "cholesky"
+    update: str = "auto"
+    dtype: str = "float64"
     class_weight: dict[Any, float] | str | None = None
     loss: str = "squared"
     probability: str = "calibrated"
-
-
-@final
-class Scores:
-    """A source for `NPlusOneClassifier` that is known only by its scores.
-
-    classes : the N known classes
-    of : a function of X (m, d) that returns their scores (m, N), columns as in `classes`; it must
-        always return the same. None if the last N columns of X are the scores, not features.
-
-    >>> source = Scores(["cat", "dog"])
-    >>> source, source.decision_function(np.array([[5.0, 0.2, -0.9]]))
-    (Scores(['cat', 'dog']), array([[ 0.2, -0.9]]))
-    """
-
-    def __init__(self, classes: Any, of: Callable[[Array], Any] | None = None) -> None:
-        self.classes_ = np.array(as_array("classes", classes))
-        self.of = of
-
-    def __repr__(self) -> str:
-        of = "" if self.of is None else f", of={getattr(self.of, '__name__', self.of)}"
-        return f"Scores([{some(self.classes_.tolist())}]{of})"
-
-    def decision_function(self, X: Any) -> Array:
-        """The scores of X, (m, N)."""
-        if self.of is not None:
-            return np.asarray(self.of(X))
-        X, N = as_array("X", X), self.classes_.size
-        if X.ndim != 2 or X.shape[1] <= N:
-            raise InvalidInput(f"X has shape {X.shape}. Give features, then the {N} scores.")
-        return np.asarray(X[:, -N:])
-
-
-@final
-@dataclass(eq=False, repr=False)
-class NPlusOneClassifier(LeastSquares):
-    """Learns one class more than a known classifier, from few examples of all of them.
-
-    MULTIpLE (Kuzborskij, Orabona and Caputo 2013): the known classes stay close to what they were,
-    the new one starts as a mixture of them, and leave-one-out chooses its weights beta. The scores
-    are [s, s beta] + k_*' A + b', s those of the source. `fit` needs examples of all N known
-    classes and of one more. After any history of edits it equals a fresh fit of the examples it
-    holds. A further class is learnt by another `NPlusOneClassifier` with this one as its source.
-    `C=1.0, scaled=False` is the paper's.
-
-    Parameters
-    ----------
-    source : a fitted classifier of N classes with `decision_function`, or `Scores`
-        `fit` keeps a copy as `source_`. For `clone`, as in a grid search, wrap it in scikit-learn's
-        `FrozenEstimator`.
-    kernel, C, bias : as in `LSSVMClassifier`; "loo" is the best C without a source
-    positive : whether beta >= 0: known classes are only added to the mixture
-    scaled : whether s is brought to the scale of the labels -1 and 1 first, and the known classes
-        go only that part of the way from there to the scores above which serves leave-one-out best
-    optimiser : "interior", exact; or "subgradient", 2000 steps as in the paper
-    probability, solver, update, dtype : as in `GPClassifier`
-
-    Examples
-    --------
-    >>> from knowmore import LSSVMClassifier
-    >>> known = LSSVMClassifier().fit([[0.0], [1.0], [4.0], [5.0]], ["cold"] * 2 + ["mild"] * 2)
-    >>> names = ["cold", "cold", "mild", "mild", "hot", "hot"]
-    >>> clf = NPlusOneClassifier(known).fit([[0.2], [0.7], [4.2], [4.7], [6.5], [7.5]], names)
-    >>> clf.predict([[1.0], [4.0], [8.0]])
-    array(['cold', 'mild', 'hot'], dtype='<U4')
-    >>> dict(zip(clf.source_.classes_.tolist(), clf.beta_.round(2).tolist()))
-    {'cold': 0.0, 'mild': 0.83}
-    """
-
-    source: Any
-    kernel: AnyKernel | None = None
-    C: float | str = 25.0
-    bias: bool = True
-    _: KW_ONLY
-    positive: bool = True
-    optimiser: str = "interior"
-    scaled: bool = True
-    probability: str = "calibrated"
-
-    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
-        self.source_ = _snapshot(self.source)
-        super()._learn(X, y, ids, sample_weight)
-
-    def merge(self, other: Self) -> Self:
-        """Learn all examples of another estimator of the same kind, settings and source.
-
-        The two must not share an id.
-        """
-        check_mergeable(self, other, "_living")
-        columns = _is_columns(self.source_) or _is_columns(other.source_)
-        if np.array_equal(self._known, other._known) and not columns:
-            held, names = other._living.examples, names_in(self)
-            X: Any = held.X
-            if names is not None:
-                X = optional("pandas", "tables").DataFrame(X, columns=list(names))
-            rounding = 1e-9 * abs(held.side).max(initial=0)
-            if abs(self._scores(X, len(held)) - held.side).max(initial=0) > rounding:
-                problem = "The two models differ in source: other scores."
-                raise InvalidInput(f"{problem} Fit both with the same source to merge them.")
-        return super().merge(other)
-
-    @property
-    def beta_(self) -> Array:
-        """The weight of each class of `source_.classes_` in the mixture, (N,)."""
-        minimum = self._fitted.nonempty.minimum
-        assert minimum is not None
-        return minimum.beta[np.argsort(np.argsort(self.source_.classes_))]
-
-    # -- inside ------------------------------------------------------------------------------
-
-    @property
-    def _known(self) -> Array:
-        """The source's classes, (N,), sorted."""
-        return np.sort(_classes_of(self.source_))
-
-    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        return super()._labels(y, k, self._known if held is None else held)
-
-    def _inputs(self, X: Any, *, reset: bool) -> tuple[Array, Array | None]:
-        """The features of X, and the source's scores in the order of its sorted classes."""
-        source = fitted(self, "source_")
-        features, _ = super()._inputs(X, reset=reset)
-        if _is_columns(source):
-            scores = self._scores(features, len(features))
-            return features[:, : -scores.shape[1]], scores
-        # A table is passed to the source unchanged: its columns have names.
-        return features, self._scores(X if hasattr(X, "columns") else features, len(features))
-
-    def _scores(self, X: Any, m: int) -> Array:
-        """The source's scores of the m rows of X, (m, N), in the order of its sorted classes."""
-        source, classes = self.source_, _classes_of(self.source_)
-        # Names are asked for by this estimator alone, so that one warning is enough.
-        if not columns_of(X) and hasattr(source, "feature_names_in_"):
-            source = unnamed(source)
-        try:
-            scores = np.asarray(source.decision_function(X), dtype=float)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"The source cannot score these examples: {error}") from error
-        if scores.ndim == 1 and len(classes) == 2:
-            scores = np.column_stack([-scores, scores])
-        if scores.shape != (m, len(classes)):
-            raise InvalidInput(
-                f"The source gives scores of shape {scores.shape}, but ({m}, {len(classes)}) is "
-                f"expected: a column for each class (of an SVC: decision_function_shape='ovr')."
-            )
-        if not abs(scores).max(initial=0) < _LARGEST:
-            raise InvalidInput(f"The source's scores are NaN or beyond {_LARGEST:g}. Scale them.")
-        return scores[:, np.argsort(classes)]
-
-    def _coding(self, examples: Examples) -> Transfer:
-        optimiser = _OPTIMISERS[choice("optimiser", self.optimiser, _OPTIMISERS)]
-        positive, scaled = flag("positive", self.positive), flag("scaled", self.scaled)
-        coding = Transfer(tuple(self._known.tolist()), positive, optimiser, scaled)
-        coding.admit(examples)
-        return coding
-
-    def _settings(self, model: KernelModel) -> dict[str, Any]:
-        coding: Any = model.coding
-        source = "columns of X" if _is_columns(self.source_) else "a classifier"
-        known = {"source": source, "known classes": self._known.tolist()}
-        parameters = {"positive": coding.positive, "optimiser": coding.optimiser.__name__}
-        return known | super()._settings(model) | parameters | {"scaled": coding.scaled}
-
-
-def _snapshot(source: Any) -> Any:
-    """A copy of the source that later changes of the source do not affect."""
-    if not hasattr(source, "decision_function") or isinstance(source, type):
-        problem = f"source={source!r} has no decision_function."
-        raise InvalidType(f"{problem} Wrap its scores in knowmore.Scores.")
-    try:
-        if not isinstance(source, Scores):
-            check_is_fitted(source)
-    except NotFittedError as error:
-        raise Unfitted(
-            f"The source, {a_type(source)}, is not fitted. Fit it first. (For clone and "
-            f"grid searches, which unfit it, wrap it in sklearn.frozen.FrozenEstimator.)"
-        ) from error
-    if not hasattr(source, "classes_"):
-        raise InvalidType(f"source={source!r} has no classes_. Give a fitted classifier.")
-    classes = _classes_of(source)
-    if len(classes) == 0 or len(np.unique(classes)) != len(classes):
-        raise InvalidInput(f"The source has the classes {classes.tolist()}. Name each class once.")
-    # A living estimator is fitted by replacing a frozen value, which two can share.
-    return copy(source) if isinstance(source, (EditableEstimator, Scores)) else deepcopy(source)
-
-
-def _classes_of(source: Any) -> Array:
-    """The classes of a source, (N,), of one type, in its own order."""
-    classes = as_array("classes", source.classes_)
-    if classes.ndim != 1:
-        raise InvalidInput(
-            f"The source has the classes {reprlib.repr(source.classes_)}. Give a list of known "
-            f"classes, one for each column of its scores."
-        )
-    return class_labels(classes, len(classes), None)
-
-
-def _is_columns(source: Any) -> bool:
-    """Whether the scores of this source are columns of X."""
-    return isinstance(source, Scores) and source.of is None

@@ -6,41 +6,38 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import Tags
 
-from knowmore.arguments import (
+from knowmore._base import (
+    Array,
+    Savable,
     a_type,
+    check_aligned,
     choice,
+    enough_memory,
     flag,
+    index_of,
     is_empty,
     is_whole,
     number,
     one_each,
     shape_of,
 )
-from knowmore.arrays import Array, enough_memory
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators import checks
-from knowmore.estimators.scoring import GaussianClassifier, check_meaning
+from knowmore.estimators.scoring import ScoringClassifier, check_meaning
 from knowmore.estimators.shell import (
     check_mergeable,
     fit_copy,
     fitted,
     update_fitted,
 )
-from knowmore.files import Savable
-from knowmore.linalg import Grid, Sums
-from knowmore.linalg.grid import LAYOUTS
-from knowmore.linalg.sketch import Sketch
-from knowmore.linalg.sums import FEWER_COLUMNS, in_units
-from knowmore.linalg.tables import LARGEST
-from knowmore.models import LeftOut, LinearModel
-from knowmore.models.linear import check_room
-from knowmore.tables import check_aligned, index_of
+from knowmore.linalg import FEWER_COLUMNS, LARGEST, LAYOUTS, Grid, Sketch, Sums, in_units
+from knowmore.models import LeftOut, LinearModel, check_room
 
 _BITS = {None: 21, "exact": 42}
 # How many powers of two the step of a target is below the spread of the targets.
@@ -58,8 +55,10 @@ INSTEAD = {
 
 @dataclass(eq=False, repr=False)
 class LinearGP(Savable, BaseEstimator, ABC):
-    """What classification and regression have in common: verbs by value on one frozen model."""
+    """Verbs by value on one frozen linear model, for classification and regression."""
 
+    # Rows are given again to be forgotten; a file may keep them beside the model.
+    keeps_rows: ClassVar[bool] = False
     noise: float | str = 0.1
     _: KW_ONLY
     resolution: Grid | int | str | None = None
@@ -75,7 +74,7 @@ class LinearGP(Savable, BaseEstimator, ABC):
 
     @abstractmethod
     def _targets(self, y: Any, n: int, model: LinearModel | None) -> Array:
-        """y as labels or values of n rows, like those of the model."""
+        """y as labels or values of n rows, of the type that the model holds."""
 
     # -- learning ----------------------------------------------------------------------------
 
@@ -90,7 +89,7 @@ class LinearGP(Savable, BaseEstimator, ABC):
         return self
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
-        rows = self._rows(X, y, sample_weight, reset=True)
+        rows = self.checked_rows(X, y, sample_weight, reset=True)
         with enough_memory("learn these rows", FEWER_COLUMNS):
             empty = self._model(Survey.of_rows(self, *rows))
             empty.check_room()
@@ -131,7 +130,7 @@ class LinearGP(Savable, BaseEstimator, ABC):
     ) -> None:
         if is_empty(X, y):
             return
-        rows = self._rows(X, y, weights, reset=False)
+        rows = self.checked_rows(X, y, weights, reset=False)
 
         def changed(model: LinearModel) -> LinearModel:
             with enough_memory("apply this edit", FEWER_COLUMNS):
@@ -193,7 +192,7 @@ class LinearGP(Savable, BaseEstimator, ABC):
                 f"leave_one_out(X, y)."
             )
         check_aligned(X=X, y=y, groups=groups)
-        X, y, weights = self._rows(X, y, sample_weight, reset=False)
+        X, y, weights = self.checked_rows(X, y, sample_weight, reset=False)
         n = X.shape[0]
         if groups is not None:
             one_each("groups", shape_of("groups", groups), n)
@@ -233,6 +232,29 @@ class LinearGP(Savable, BaseEstimator, ABC):
         """X as `model_` takes it, (m, D), not copied, and None: there is no side information."""
         fitted(self, "model_")
         return self._asked(X), None
+
+    def frozen_model(self) -> LinearModel:
+        """The frozen model; raises NotFitted if there is none."""
+        return self._held
+
+    def holding(self, model: LinearModel) -> Self:
+        """A copy whose fitted model is this one."""
+        copied = copy(self)
+        copied.model_ = model
+        return copied
+
+    def sums_of(self, X: Any, y: Array, weights: Array | None) -> Sums:
+        """The sums of checked rows on the grid of the model; for files, which keep the rows."""
+        return self._sums(self.model_, X, y, weights)
+
+    def checked_targets(self, y: Any, n: int) -> Array:
+        """y as labels or values of n rows, of the type that the model has learnt."""
+        return self._targets(y, n, self.model_)
+
+    @property
+    def grid_is_given(self) -> bool:
+        """Whether the grid is a parameter; otherwise the first rows choose it."""
+        return self._grid_given
 
     def residual(self) -> float:
         """How far the weights are from solving their equations: a few roundings."""
@@ -302,7 +324,7 @@ class LinearGP(Savable, BaseEstimator, ABC):
     def _asked(self, X: Any) -> Any:
         return checks.rows(self, X, reset=False)
 
-    def _rows(self, X: Any, y: Any, weights: Any, *, reset: bool) -> tuple[Any, Array, Any]:
+    def checked_rows(self, X: Any, y: Any, weights: Any, *, reset: bool) -> tuple[Any, Array, Any]:
         """X (n, D) as it is, y and the weights of its rows, checked."""
         check_aligned(X=X, y=y, sample_weight=weights)
         X = checks.rows(self, X, reset=reset)
@@ -310,7 +332,8 @@ class LinearGP(Savable, BaseEstimator, ABC):
         y = self._targets(y, X.shape[0], model)
         return X, y, checks.sample_weights(weights, X.shape[0])
 
-    def _noise(self) -> float | str:
+    def noise_setting(self) -> float | str:
+        """The parameter `noise`, checked; for files, which restore models from sums."""
         flag("intercept", self.intercept)
         if isinstance(self.noise, str):
             return choice("noise", self.noise, ("loo", "evidence"))
@@ -323,7 +346,7 @@ class LinearGP(Savable, BaseEstimator, ABC):
         return isinstance(self.resolution, Grid)
 
     def _grid(self, x: Sketch) -> Grid:
-        """The grid of the features, of which this is the sketch."""
+        """The grid of the features with this sketch."""
         wanted = self.resolution
         if isinstance(wanted, Grid):
             return _given("resolution", wanted, len(x.least), "features", "X")
@@ -340,7 +363,7 @@ class LinearGP(Savable, BaseEstimator, ABC):
 
 @final
 @dataclass(eq=False, repr=False)
-class LinearGPClassifier(GaussianClassifier, LinearGP):
+class LinearGPClassifier(ScoringClassifier, LinearGP):
     """A linear Gaussian-process classifier for any number of rows, which forgets to the last bit.
 
     One-vs-all regression on labels of -1 and 1 with the kernel x'y, in its weight space: the model
@@ -387,7 +410,7 @@ class LinearGPClassifier(GaussianClassifier, LinearGP):
     probability: str = "calibrated"
 
     def _model(self, survey: Survey) -> LinearModel:
-        noise, grid = self._noise(), self._grid(survey.x)
+        noise, grid = self.noise_setting(), self._grid(survey.x)
         check_meaning(self.probability)
         return LinearModel.of_classes(Sums(grid), noise, intercept=self.intercept)
 
@@ -460,7 +483,7 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
         return super()._grid_given and self.y_resolution is not None
 
     def _y_grid(self, y: Sketch, bits: int) -> Grid:
-        """The grid of the targets, of which this is the sketch."""
+        """The grid of the targets with this sketch."""
         if self.y_resolution is None:
             exponents, centres = y.columns(_BELOW_TARGETS)
             return Grid(exponents, bits, centres)
@@ -472,7 +495,7 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
         return _given("y_resolution", self.y_resolution, len(y.least), "columns", "y")
 
     def _model(self, survey: Survey) -> LinearModel:
-        noise, grid = self._noise(), self._grid(survey.x)
+        noise, grid = self.noise_setting(), self._grid(survey.x)
         empty = Sums(grid + self._y_grid(survey.y, grid.bits))
         normalised = flag("normalize_y", self.normalize_y)
         names = np.arange(len(survey.y.least))
@@ -529,7 +552,7 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
 @final
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What the grid of all shards must know of one: its columns, and what their values are like.
+    """The part of a shard in the grid of all shards: its columns and the range of their values.
 
     estimator : it has noted the columns, and is not fitted
     x : the sketch of the features; of a grid that is given, only the number of columns is known
@@ -550,7 +573,7 @@ class Survey:
                 "These rows have no targets. Name the column that has them, or give y beside X."
             )
         empty = clone(estimator)
-        survey = cls.of_rows(empty, *empty._rows(X, y, sample_weight, reset=True))
+        survey = cls.of_rows(empty, *empty.checked_rows(X, y, sample_weight, reset=True))
         survey.start()
         return survey
 

@@ -3,105 +3,77 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Generic, Protocol, Self, TypeVar, cast
+from copy import copy
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import RBF, Kernel
 from sklearn.utils import Tags
 
+from knowmore._base import (
+    Array,
+    Id,
+    Savable,
+    as_ids,
+    by_name,
+    choice,
+    ids_of,
+    is_mask,
+    labels_by_id,
+    masked,
+    shape_of,
+    warn_if_renumbered,
+)
 from knowmore._living import Living, M
-from knowmore.arguments import choice, shape_of
-from knowmore.arrays import Array
-from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
+from knowmore.editable import Editable
+from knowmore.edits import Add, Edit, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
 from knowmore.estimators.scoring import ScoringClassifier
 from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
 from knowmore.examples import Examples, array_of_ids
-from knowmore.files import Savable
-from knowmore.kernels import AnyKernel, default_kernel
-from knowmore.kernels.distances import rows_to_settle_width
-from knowmore.kernels.rules import check_parameters, describe_difference
+from knowmore.kernels import (
+    AnyKernel,
+    check_parameters,
+    default_kernel,
+    describe_difference,
+    rows_to_settle_width,
+)
 from knowmore.linalg import Cholesky, Factor, Inverse
-from knowmore.models import KernelModel, LeftOut, Weighting
-from knowmore.models.covariance import check_rows
-from knowmore.models.kernel_model import loo_scores
-from knowmore.models.targets import Coding
-from knowmore.tables import by_name, labels_by_id, masked, names_of, warn_if_renumbered
+from knowmore.models import Covariance, LeftOut, Weighting, check_rows, loo_scores
 
 _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
 
 
-@dataclass(eq=False, repr=False)
-class SolverParameters:
-    """The parameters that choose the factor; the arithmetic differs, the model does not."""
+class SolverParameters(Protocol):
+    """An estimator with the parameters that choose the factor.
 
-    _: KW_ONLY
-    solver: str = "cholesky"
-    update: str = "auto"
-    dtype: str = "float64"
+    The arithmetic differs, the model does not.
+    """
 
-    def _dtype(self) -> str:
-        return choice("dtype", self.dtype, ("float64", "float32"))
-
-    def _model(
-        self,
-        kernel: AnyKernel,
-        noise: float,
-        examples: Examples,
-        coding: Coding,
-        weighting: Weighting | None = None,
-        *,
-        bias: bool = False,
-        loss: str = "squared",
-    ) -> KernelModel:
-        """The batch fit with the factor that the parameters choose."""
-        choice("solver", self.solver, _SOLVERS)
-        choice("update", self.update, ("auto", "direct", "iterative"))
-        empty: Factor = _SOLVERS[self.solver](dtype=np.dtype(self._dtype()))
-        return KernelModel.of(
-            kernel, noise, examples, coding, empty, weighting, self.update, bias=bias, loss=loss
-        )
+    solver: str
+    update: str
+    dtype: str
 
 
-class Editable(Protocol):
-    """A frozen value that holds examples: what the verbs of an estimator ask of it."""
+def factor_dtype(estimator: SolverParameters) -> str:
+    """The parameter `dtype`; raises InvalidInput unless it is known."""
+    return choice("dtype", estimator.dtype, ("float64", "float32"))
 
-    @property
-    def examples(self) -> Examples:
-        """All that are held."""
-        ...
 
-    @property
-    def labels(self) -> Array:
-        """The labels of some of them, of none if there are none."""
-        ...
-
-    @property
-    def next_id(self) -> int:
-        """The first of the ids that the next examples get unless they are given some."""
-        ...
-
-    @property
-    def kernel(self) -> AnyKernel:
-        """That of these examples."""
-        ...
-
-    @property
-    def settled(self) -> bool:
-        """Whether the kernel is fixed."""
-        ...
-
-    @property
-    def nonempty(self) -> Any:
-        """The frozen model; raises NoExamples if it has none to predict from."""
-        ...
-
-    def apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Self:
-        """The value after an edit; an unsettled kernel is replaced by `kernel` if that is given."""
-        ...
+def factorised(
+    estimator: SolverParameters,
+    kernel: AnyKernel,
+    noise: float,
+    examples: Examples,
+    weighting: Weighting | None = None,
+) -> Covariance:
+    """The covariance of examples with the factor that the parameters of an estimator choose."""
+    choice("solver", estimator.solver, _SOLVERS)
+    choice("update", estimator.update, ("auto", "direct", "iterative"))
+    empty: Factor = _SOLVERS[estimator.solver](dtype=np.dtype(factor_dtype(estimator)))
+    return Covariance.of(kernel, noise, examples, empty, weighting, estimator.update)
 
 
 V = TypeVar("V", bound=Editable)
@@ -113,12 +85,14 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
     Everything fitted is one frozen value V; an edit replaces it.
     """
 
+    # Linear models keep sums instead.
+    keeps_rows: ClassVar[bool] = True
     kernel: AnyKernel | None
     _living: V
 
     @abstractmethod
-    def _value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> V:
-        """The batch fit."""
+    def batch_value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> V:
+        """The batch fit of examples with a kernel; `settled` if later edits keep the kernel."""
 
     @abstractmethod
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
@@ -146,25 +120,25 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         return self
 
     def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
-        names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
+        names = ids_of(ids, X=X, y=y, sample_weight=sample_weight)
         X, side = self._inputs(X, reset=True)
         labels = self._labels(y, len(X), None)
         examples = Examples.of(X, labels, names, checks.sample_weights(sample_weight, len(X)), side)
         if not len(examples.counted):
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
-        self._living = self._fresh(examples)
+        self._living = self.fresh_value(examples)
         if self.kernel is None and isinstance(self._living.kernel, RBF):
             checks.warn_of_scales(self, examples.counted.X)
 
-    def _fresh(self, examples: Examples, kernel: AnyKernel | None = None) -> V:
-        """The batch fit of examples, with this kernel or the one that `_kernel_for` chooses."""
+    def fresh_value(self, examples: Examples, kernel: AnyKernel | None = None) -> V:
+        """The batch fit of examples, with this kernel or the one that `kernel_for` chooses."""
         kernel, settled = (
-            self._kernel_for(examples) if kernel is None else (own_kernel(kernel), True)
+            self.kernel_for(examples) if kernel is None else (own_kernel(kernel), True)
         )
         check_rows(kernel, examples)
-        return self._value(kernel, examples, settled)
+        return self.batch_value(kernel, examples, settled)
 
-    def _kernel_for(self, examples: Examples) -> tuple[AnyKernel, bool]:
+    def kernel_for(self, examples: Examples) -> tuple[AnyKernel, bool]:
         """The kernel of a fresh fit of examples, and whether later examples leave it as it is."""
         if self.kernel is not None:
             return own_kernel(self.kernel), True
@@ -180,7 +154,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         first = fit_copy(self, lambda copy: copy.fit(X, y, ids, sample_weight).ids_, "_living")
         if first is not None:
             return first
-        edit = self._adding(X, y, ids, sample_weight)
+        edit = self.adding(X, y, ids, sample_weight)
 
         def new_ids(value: V) -> Array:
             return array_of_ids(edit.ids or range(value.next_id - len(edit.X), value.next_id))
@@ -188,9 +162,9 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         new: Array = self._apply(edit, answer=new_ids)
         return new
 
-    def _adding(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Add:
-        """What `add` would apply to the examples of a fitted estimator, checked."""
-        names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
+    def adding(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Add:
+        """The edit of `add`, checked and not applied."""
+        names = ids_of(ids, X=X, y=y, sample_weight=sample_weight)
         rows, side = self._inputs(X, reset=False)
         held, k = self._fitted.labels, len(rows)
         labels = self._labels(_for_all(y, k), k, held)
@@ -214,12 +188,12 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         A pandas table or column whose index is not 0, 1, ... is matched with ids by its index. A
         single label is for all of them.
         """
-        if (edit := self._replacing(ids, X, y)) is not None:
+        if (edit := self.replacing(ids, X, y)) is not None:
             self._apply(edit)
         return self
 
-    def _replacing(self, ids: Any, X: Any, y: Any = None) -> Replace | None:
-        """What `replace` would apply, checked; None if it is nothing."""
+    def replacing(self, ids: Any, X: Any, y: Any = None) -> Replace | None:
+        """The edit of `replace`, checked and not applied; None if there is nothing to do."""
         chosen = self._chosen(ids)
         if not chosen and shape_of("X", X)[:1] == (0,):
             return None
@@ -235,12 +209,12 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         y: a label for each, or one for all; a pandas Series whose index is not 0, 1, ... is matched
         with ids by its index. In `relabel(series)` the index is the ids.
         """
-        if (edit := self._relabelling(ids, y)) is not None:
+        if (edit := self.relabelling(ids, y)) is not None:
             self._apply(edit)
         return self
 
-    def _relabelling(self, ids: Any, y: Any = None) -> Relabel | None:
-        """What `relabel` would apply, checked; None if it is nothing."""
+    def relabelling(self, ids: Any, y: Any = None) -> Relabel | None:
+        """The edit of `relabel`, checked and not applied; None if there is nothing to do."""
         if y is None:
             ids, y = labels_by_id(ids)
         chosen = self._chosen(ids)
@@ -268,6 +242,21 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         return self
 
     # -- queries -----------------------------------------------------------------------------
+
+    @property
+    def editable_(self) -> V:
+        """The fitted value, frozen: examples, kernel and model. An edit replaces it."""
+        return self._fitted
+
+    def holding(self, value: V) -> Self:
+        """A copy whose fitted value is this one."""
+        copied = copy(self)
+        copied._living = value
+        return copied
+
+    def frozen_model(self) -> Any:
+        """The frozen model, up to date; raises NotFitted or NoExamples if there is none to ask."""
+        return self._held
 
     def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
         """X as `model_` takes it, (m, d), and its side information, (m, q) or None.
@@ -329,6 +318,11 @@ class EditableClassifier(ScoringClassifier, EditableEstimator[V]):
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
         return checks.class_labels(y, k, held)
 
+    @property
+    def classes_(self) -> Array:
+        """The classes that have examples now, (M,), sorted; weight zero does not count."""
+        return np.unique(self._fitted.examples.counted.labels)
+
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """scikit-learn's word for `add`. `classes` may be left out; otherwise y is checked."""
         checks.check_declared(y, classes)
@@ -347,7 +341,8 @@ class LivingEstimator(EditableEstimator[Living[M]]):
     def _prediction(self, model: M, scores: Array) -> Array:
         """The predictions that follow from these scores (m, M)."""
 
-    def _value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Living[M]:
+    def batch_value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Living[M]:
+        """The batch fit of the examples that count, beside all examples."""
         return Living.of(self._batch(kernel, examples.counted), examples, settled=settled)
 
     def _terms(self, value: Living[M]) -> dict[str, Any]:
@@ -415,17 +410,8 @@ class LivingEstimator(EditableEstimator[Living[M]]):
         # With the examples of weight zero, unless another thread has edited in the meantime.
         held = living.examples if living.examples.counted is examples else examples
         keeps = other.kernel is None and living.settled
-        other._living = other._fresh(held, living.kernel if keeps else None)
+        other._living = other.fresh_value(held, living.kernel if keeps else None)
         return cast("Self", other)
-
-
-class LivingClassifier(EditableClassifier[Living[M]], LivingEstimator[M]):
-    """A living estimator with one column of scores for each class."""
-
-    @property
-    def classes_(self) -> Array:
-        """The classes that have examples now, (M,), sorted; weight zero does not count."""
-        return np.unique(self._fitted.examples.counted.labels)
 
 
 def _for_all(y: Any, k: int) -> Any:

@@ -14,20 +14,25 @@ from scipy.linalg import lapack, solve_triangular
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from knowmore.arguments import whole_number
-from knowmore.arrays import Array, Frozen, bounded
-from knowmore.edits import Id, Remove, as_ids
+from knowmore._base import (
+    Array,
+    Frozen,
+    Id,
+    Savable,
+    as_ids,
+    bounded,
+    check_free,
+    ids_of,
+    whole_number,
+)
+from knowmore.edits import Remove
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.estimators import checks
 from knowmore.estimators.living import own_kernel
 from knowmore.estimators.shell import fit_copy, fitted, update_fitted
 from knowmore.examples import Examples
-from knowmore.files import Savable
 from knowmore.kernels import AnyKernel, corner, cross, default_kernel
-from knowmore.linalg.products import evaluated
-from knowmore.linalg.tables import BLOCK, blocks, extremes
-from knowmore.memory import check_free
-from knowmore.tables import names_of
+from knowmore.linalg import BLOCK, blocks, evaluated, extremes
 
 # Rows that are transformed at once: enough for fast products, few enough for one to be asked about.
 _ROWS = 32
@@ -94,7 +99,7 @@ class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self
 
     def _learn(self, X: Any, ids: Any) -> None:
-        names = names_of(ids, X=X)
+        names = ids_of(ids, X=X)
         X = checks.rows(self, X, reset=True, finite=True)
         if names is not None and len(names) != X.shape[0]:
             raise InvalidInput(f"{len(names)} ids were given for {X.shape[0]} rows. Give one each.")
@@ -137,7 +142,7 @@ class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self
 
     def renew(self) -> Self:
-        """Use the map without the landmarks that were withdrawn. Fit again whatever follows it.
+        """Use the map without the withdrawn landmarks. Fit all later steps again.
 
         In a pipeline: `pipe[0].renew()`, then `pipe[-1].fit(pipe[:-1].transform(X), y)` on the rows
         that are left.
@@ -193,7 +198,7 @@ class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     @property
     def n_components_(self) -> int:
-        """The number of features, r: that of landmarks which are no combinations of others."""
+        """The number of features, r: landmarks that are no combination of others."""
         return len(self._held.used)
 
     _n_features_out = n_components_

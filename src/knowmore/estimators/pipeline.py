@@ -9,15 +9,13 @@ from joblib import hash  # noqa: A004  of the content, and the same in every pro
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from knowmore.arguments import is_empty, some
-from knowmore.arrays import Array
+from knowmore._base import Array, by_name, check_aligned, ids_of, is_empty, some
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.checks import check_declared
 from knowmore.estimators.linear import INSTEAD, LinearGPClassifier, LinearGPRegressor
 from knowmore.estimators.living import EditableEstimator
 from knowmore.estimators.maps import Landmarks
 from knowmore.estimators.shell import fitted
-from knowmore.tables import by_name, check_aligned, names_of
 
 E = TypeVar("E", bound=BaseEstimator)
 
@@ -70,7 +68,7 @@ def living(pipeline: Pipeline) -> LivingPipeline | LinearPipeline:
 
 
 class FittedPipeline(Generic[E]):
-    """What pipelines of all kinds have in common.
+    """A fitted pipeline that passes rows through its earlier steps to the last one.
 
     pipeline : the fitted Pipeline
     """
@@ -125,7 +123,7 @@ class FittedPipeline(Generic[E]):
 
 @final
 class LivingPipeline(FittedPipeline[EditableEstimator[Any]]):
-    """What `living` returns for an estimator that holds examples.
+    """A living pipeline that ends in an estimator with examples.
 
     pipeline : the fitted Pipeline
     """
@@ -135,7 +133,7 @@ class LivingPipeline(FittedPipeline[EditableEstimator[Any]]):
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,); the index of X is theirs by default."""
-        names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
+        names = ids_of(ids, X=X, y=y, sample_weight=sample_weight)
         return self.estimator.add(self._transformed(X), y, names, sample_weight)
 
     def partial_fit(
@@ -163,7 +161,7 @@ class LivingPipeline(FittedPipeline[EditableEstimator[Any]]):
         return self
 
     def refitted(self, examples: Any, **parameters: Any) -> LivingPipeline:
-        """The same earlier steps with another last one: see `EditableEstimator.refitted`."""
+        """These earlier steps and a refitted last one: see `LivingEstimator.refitted`."""
         pipeline = copy(self.pipeline)
         name, last = pipeline.steps[-1]
         pipeline.steps = [*pipeline.steps[:-1], (name, last.refitted(examples, **parameters))]
@@ -172,7 +170,7 @@ class LivingPipeline(FittedPipeline[EditableEstimator[Any]]):
 
 @final
 class LinearPipeline(FittedPipeline[LinearGPClassifier | LinearGPRegressor]):
-    """What `living` returns for a linear model, which holds no examples.
+    """A living pipeline that ends in a linear model, which holds no examples.
 
     pipeline : the fitted Pipeline
     """

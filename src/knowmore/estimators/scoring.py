@@ -1,4 +1,4 @@
-"""What classifiers answer from the scores of a frozen model."""
+"""Classes and probabilities from the scores of a frozen model."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from knowmore.arguments import choice
-from knowmore.arrays import Array
+from knowmore._base import Array, choice
 from knowmore.models import class_probabilities
 
-# What `probability` may be.
+# The values of `probability`.
 _MEANINGS = ("calibrated", "raw")
 _LOSSES = ("squared", "squared_hinge")
 
 
 class Scorer(Protocol):
     """An estimator with a frozen model that has a column of scores for each class."""
+
+    probability: str
 
     @property
     def _held(self) -> Any:
@@ -26,24 +27,28 @@ class Scorer(Protocol):
     def model_inputs(self, X: Any) -> tuple[Any, Any]:
         """X as the model takes it, and its side information."""
 
-    def _prediction(self, model: Any, scores: Array) -> Array:
-        """The classes that follow from these scores (m, M)."""
-
-
-class Probable(Scorer, Protocol):
-    """A scorer with probabilities."""
-
-    probability: str
-
     def model_temperature(self, model: Any) -> float:
         """The temperature of the probabilities of a model."""
 
+    def _prediction(self, model: Any, scores: Array) -> Array:
+        """The classes that follow from these scores (m, M)."""
+
+    def _score_variance(self, model: Any, X: Any) -> Array:
+        """The variance of the scores of X (m, d), (m,)."""
+
 
 class ScoringClassifier(ClassifierMixin):
-    """A classifier by the largest score."""
+    """A classifier by the largest score, with probabilities.
+
+    A Gaussian process for each class, with a variance that all share.
+    """
 
     def _prediction(self, model: Any, scores: Array) -> Array:
         return np.asarray(model.names[scores.argmax(axis=1)])
+
+    def _score_variance(self, model: Any, X: Any) -> Array:
+        variance: Array = model.variance(X)
+        return variance
 
     def predict(self: Scorer, X: Any) -> Array:
         """The class of the largest score, (m,). Eq. (5)."""
@@ -55,29 +60,28 @@ class ScoringClassifier(ClassifierMixin):
         scores: Array = self._held.mean(*self.model_inputs(X))
         return scores[:, 1] if scores.shape[1] == 2 else scores
 
-
-class GaussianClassifier(ScoringClassifier):
-    """A Gaussian process for each class, with a variance that all share."""
-
     @property
-    def temperature_(self: Probable) -> float:
+    def temperature_(self: Scorer) -> float:
         """tau of `predict_proba`: above one it levels the classes, below one it sharpens."""
         return self.model_temperature(self._held)
 
-    def model_temperature(self: Probable, model: Any) -> float:
-        """That of a frozen model of this estimator, which may have been edited since."""
+    def model_temperature(self: Scorer, model: Any) -> float:
+        """The temperature of a frozen model of this estimator, which may have been edited since."""
         return float(model.temperature) if is_calibrated(self) else 1.0
 
-    def predict_proba(self: Probable, X: Any) -> Array:
+    def predict_proba(self: Scorer, X: Any) -> Array:
         """Phi(mu_*^(c) / sigma_*)^(1 / tau), scaled to sum to one, (m, M), columns as `classes_`.
 
-        Phi is the chance that the noisy target is above zero. The temperature tau makes these
-        probabilities: of predictions made with 80 %, four in five are right. It is that under which
-        the labels of the examples held are most likely, each left out: the first question after an
-        edit takes about as long as `leave_one_out`. With probability="raw" tau is one.
+        Phi, the normal distribution function, is the chance that the noisy target is above zero. A
+        least-squares SVM has no variance: sigma_* is one there. The temperature tau makes these
+        probabilities: of predictions made with 80 %, four in five are right. Under tau the labels
+        of the examples held are most likely, each left out: the first question after an edit takes
+        about as long as `leave_one_out`. With probability="raw" tau is one.
         """
-        model, (X, _) = self._held, self.model_inputs(X)
-        return class_probabilities(model.mean(X), model.variance(X), self.model_temperature(model))
+        model, rows = self._held, self.model_inputs(X)
+        scores = model.mean(*rows)
+        variance = self._score_variance(model, rows[0])
+        return class_probabilities(scores, variance, self.model_temperature(model))
 
 
 def is_calibrated(estimator: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What every estimator does around its frozen value."""
+"""Functions of every estimator: fit, exchange and merge the frozen value inside it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Callable, Hashable
 from copy import copy
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
-from knowmore.arguments import some
-from knowmore.columns import Names, is_count
-from knowmore.concurrency import moment
+from knowmore._base import Names, Unfitted, is_count, moment, some
 from knowmore.errors import InvalidInput
-from knowmore.unfitted import Unfitted
 
 E = TypeVar("E", bound=BaseEstimator)
 T = TypeVar("T")
@@ -95,6 +93,13 @@ def names_in(estimator: BaseEstimator) -> Names:
     scikit-learn's `feature_names_in_` has strings only.
     """
     return cast("Names", vars(estimator).get("_names_in"))
+
+
+def note_names(estimator: BaseEstimator, names: Names) -> None:
+    """Note the names of the columns of X, of any type, as `fit` does."""
+    vars(estimator)["_names_in"] = names
+    if names is not None and all(isinstance(name, str) for name in names):
+        vars(estimator)["feature_names_in_"] = np.array(names, dtype=object)
 
 
 def unnamed(estimator: E) -> E:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx
 
-from knowmore.arrays import Array, Frozen
-from knowmore.columns import is_count
+from knowmore._base import Array, Frozen, is_count
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators import (
     GPClassifier,
@@ -19,8 +18,8 @@ from knowmore.estimators import (
     LinearGPClassifier,
     LinearGPRegressor,
     LSSVMClassifier,
+    names_in,
 )
-from knowmore.estimators.shell import names_in
 from knowmore.examples import Examples
 from knowmore.export.kernels import Node, tree
 from knowmore.models import KernelModel, LinearModel
@@ -28,10 +27,11 @@ from knowmore.models import KernelModel, LinearModel
 # erfcx is smooth in y = (x - c) / (x + c); with this c, so many terms give 14 digits.
 SERIES_CENTRE, _TERMS = 3.75, 21
 
-_KINDS = (GPClassifier, GPRegressor, LSSVMClassifier, LinearGPClassifier, LinearGPRegressor)
+_WITH_VARIANCE = (GPClassifier, GPRegressor, LinearGPClassifier, LinearGPRegressor)
+_KINDS = (*_WITH_VARIANCE, LSSVMClassifier)
 
 
-class Stored(Protocol):
+class StoreLike(Protocol):
     """A model in a file: what `knowmore.open` returns."""
 
     @property
@@ -40,14 +40,14 @@ class Stored(Protocol):
 
     @property
     def examples(self) -> Examples:
-        """All that it holds."""
+        """The examples of the file."""
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What the commands note beside them, such as the names of columns."""
+        """Notes of the commands, such as the names of columns."""
 
 
-def is_stored(model: Any) -> TypeGuard[Stored]:
+def is_stored(model: Any) -> TypeGuard[StoreLike]:
     """Whether this is a model in a file. Its type is asked: to read examples may take long."""
     parts = ("estimator", "examples", "notes")
     return all(isinstance(getattr(type(model), part, None), property) for part in parts)
@@ -94,7 +94,7 @@ class Description(Frozen):
 
 
 def describe(estimator: Any) -> Description:
-    """What a fitted estimator predicts by.
+    """The arrays by which a fitted estimator predicts.
 
     estimator : GPClassifier, GPRegressor, LSSVMClassifier, LinearGPClassifier or LinearGPRegressor,
         or what `knowmore.open` returns if it holds one of these
@@ -103,13 +103,13 @@ def describe(estimator: Any) -> Description:
     Node(kind='rbf', numbers=(1.0,), parts=())
     """
     own = _exportable(estimator)
-    is_linear = isinstance(own._held, LinearModel)
     columns = column_names(estimator)
-    return _of_linear_model(own, columns) if is_linear else _of_kernel_model(own, columns)
+    described = _of_kernel_model if own.frozen_model().has_gram else _of_linear_model
+    return described(own, columns)
 
 
 def _exportable(estimator: Any) -> Any:
-    """The estimator, or that of a store; raises InvalidType if it is of another kind."""
+    """The estimator, or the estimator of a store; raises InvalidType if it is of another kind."""
     estimator = estimator.estimator if is_stored(estimator) else estimator
     # By the exact type: a subclass may predict in another way.
     if type(estimator) in _KINDS:
@@ -127,11 +127,11 @@ def check_size(estimator: Any, what: str, most: int) -> None:
     what : the kind of file, to begin a sentence with
     """
     estimator = _exportable(estimator)
-    model = estimator._held
-    if not isinstance(model, KernelModel):
+    model = estimator.frozen_model()
+    if not model.has_gram:
         return
     n, d = model.examples.X.shape
-    triangle = 0 if isinstance(estimator, LSSVMClassifier) else n**2
+    triangle = n**2 if type(estimator) in _WITH_VARIANCE else 0
     if (size := 8 * (n * (d + len(model.names)) + triangle)) > most:
         raise InvalidInput(
             f"{what} holds at most {most / 1e9:.1f} GB of numbers, but this model of {n:,} "
@@ -142,9 +142,9 @@ def check_size(estimator: Any, what: str, most: int) -> None:
 
 
 def _of_kernel_model(estimator: Any, columns: tuple[str, ...]) -> Description:
-    model: KernelModel = estimator._held
+    model: KernelModel = estimator.frozen_model()
     covariance, units = model.covariance, model.targets.units
-    is_regressor, M = isinstance(estimator, GPRegressor), len(model.names)
+    is_regressor, M = not model.classes, len(model.names)
     (A, b), squares = model.expansion, np.ones(M if is_regressor else 1)
     if units is not None:
         A, b, squares = A * units.scale, b * units.scale + units.mean, units.scale**2
@@ -158,7 +158,7 @@ def _of_kernel_model(estimator: Any, columns: tuple[str, ...]) -> Description:
         X=covariance.X,
         A=A,
         b=b,
-        R=None if isinstance(estimator, LSSVMClassifier) else covariance.half_solve(np.eye(n)),
+        R=covariance.half_solve(np.eye(n)) if type(estimator) in _WITH_VARIANCE else None,
         noise=float(covariance.noise),
         squares=squares,
         temperature=1.0 if is_regressor else estimator.temperature_,
@@ -166,8 +166,8 @@ def _of_kernel_model(estimator: Any, columns: tuple[str, ...]) -> Description:
 
 
 def _of_linear_model(estimator: Any, columns: tuple[str, ...]) -> Description:
-    model: LinearModel = estimator._held
-    is_regressor, m = isinstance(estimator, LinearGPRegressor), model.moments
+    model: LinearModel = estimator.frozen_model()
+    is_regressor, m = not model.classes, model.moments
     return Description(
         kind=type(estimator).__name__,
         columns=columns,
@@ -177,7 +177,7 @@ def _of_linear_model(estimator: Any, columns: tuple[str, ...]) -> Description:
         X=m.means[0][None],
         A=model.weights,
         b=m.means[1],
-        R=np.sqrt(model.noise) * model._root.T,
+        R=np.sqrt(model.noise) * model.root.T,
         noise=float(model.noise * (1 + model.intercept / m.weight)),
         squares=model.scale**2 if is_regressor else np.ones(1),
         temperature=1.0 if is_regressor else estimator.temperature_,

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from knowmore.arrays import Array
+from knowmore._base import Array, File, check_writable, optional, written
 from knowmore.errors import InvalidInput
 from knowmore.export.description import (
     SERIES_CENTRE,
@@ -18,8 +18,6 @@ from knowmore.export.description import (
     erfcx_series,
 )
 from knowmore.export.kernels import VANISHED, Node
-from knowmore.extras import optional
-from knowmore.files import File, check_writable, written
 
 # Old enough for every runtime in use, new enough for all that is needed here.
 _OPSET, _IR = 17, 8
@@ -197,7 +195,7 @@ class _Writer:
         if kind == "city-block":
             terms = self("Abs", apart)
         else:
-            # Where both bins are empty the difference is zero, whatever it is divided by.
+            # The difference of two empty bins is zero for any divisor.
             held = self("Max", self("Add", X, "x"), np.finfo(float).tiny)
             terms = self("Div", self("Mul", apart, apart), held)
         D = self("ReduceSum", terms, np.array([1]), keepdims=0)

@@ -17,7 +17,7 @@ from knowmore.kernels import (
     HistogramIntersection,
 )
 
-# exp(-z) is zero from here on, whatever power of z stands before it.
+# exp(-z) is zero from here on, times any power of z.
 VANISHED = 1e4
 # The orders of a Matern kernel that are an exponential times a polynomial.
 _MATERN = {0.5: "matern-1/2", 1.5: "matern-3/2", 2.5: "matern-5/2", np.inf: "rbf"}
@@ -45,7 +45,7 @@ class Node:
     parts: tuple[Node, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The same for JSON."""
+        """The tree as values for JSON."""
         parts = [part.to_dict() for part in self.parts]
         return {"kind": self.kind, "numbers": [*self.numbers], "parts": parts}
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from knowmore.arrays import Array
+from knowmore._base import Array, File, check_writable, written
 from knowmore.export.description import (
     SERIES_CENTRE,
     Description,
@@ -22,7 +22,6 @@ from knowmore.export.description import (
     erfcx_series,
 )
 from knowmore.export.kernels import VANISHED
-from knowmore.files import File, check_writable, written
 
 # Browsers hold no longer text than half a gigabyte. Four characters are three bytes, and of the
 # factor only a triangle is written, so that this fills half of it.
@@ -144,7 +143,7 @@ def _title(of: Description) -> str:
 
 
 def _summary(of: Description) -> str:
-    """What the model is, in a sentence.
+    """A sentence that describes the model.
 
     Names may hold lone surrogates, which no file can: only numbers are told here.
     """

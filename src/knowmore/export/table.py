@@ -12,17 +12,20 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from knowmore.arguments import a_type
-from knowmore.arrays import Array
-from knowmore.cells import written_cell
+from knowmore._base import (
+    Array,
+    File,
+    a_type,
+    check_name,
+    check_writable,
+    optional,
+    written,
+    written_cell,
+)
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.estimators.linear import LinearGP
-from knowmore.estimators.living import EditableEstimator
-from knowmore.estimators.shell import unnamed
+from knowmore.estimators import EditableEstimator, LinearGP, unnamed
 from knowmore.examples import Examples
 from knowmore.export.description import column_names, distinct, is_stored
-from knowmore.extras import optional
-from knowmore.files import File, check_name, check_writable, written
 from knowmore.models import LeftOut
 
 _FORMS = (".csv", ".parquet")
@@ -101,7 +104,7 @@ def _left_out(model: Any) -> tuple[Any, Examples, LeftOut]:
     elif isinstance(model, EditableEstimator):
         # A copy shares what was learnt, and other threads do not edit it.
         estimator = copy(model)
-        examples = estimator._fitted.examples
+        examples = estimator.editable_.examples
     else:
         raise InvalidType(
             f"There is no table of {a_type(model)}. Give a knowmore estimator that holds examples "
@@ -111,7 +114,7 @@ def _left_out(model: Any) -> tuple[Any, Examples, LeftOut]:
 
 
 def by_rows(estimator: Any, examples: Examples) -> LeftOut:
-    """Rows of a linear model left out; those of weight zero were not learnt, so are predicted."""
+    """Rows of a linear model left out; rows of weight zero were not learnt, so are predicted."""
     estimator = unnamed(estimator)
     learnt, w = examples.weights > 0, examples.weights
     left: LeftOut = estimator.leave_one_out(
@@ -120,7 +123,7 @@ def by_rows(estimator: Any, examples: Examples) -> LeftOut:
     if learnt.all():
         return replace(left, ids=examples.ids)
     X = examples.X[~learnt]
-    scores = estimator._held.mean(X)
+    scores = estimator.frozen_model().mean(X)
     others = scores, estimator.predict_variance(X), estimator.predict(X), np.zeros(len(X), bool)
     order = np.append(np.flatnonzero(learnt), np.flatnonzero(~learnt)).argsort()
     known = left.scores, left.variance, left.predicted, left.silent

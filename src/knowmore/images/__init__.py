@@ -12,17 +12,31 @@ and `feature_table` reads what `knowmore features` wrote. Pictures need the extr
 network the extra `embeddings`.
 """
 
+from knowmore._base import user_folder
+from knowmore.images.codebooks import Codebook as Codebook
 from knowmore.images.codebooks import ForestCodebook, KMeansCodebook
 from knowmore.images.covariances import RegionCovariance
+from knowmore.images.describing import DEFAULT_SIZE as DEFAULT_SIZE
+from knowmore.images.describing import WORDS as WORDS
+from knowmore.images.describing import Describer as Describer
+from knowmore.images.describing import plain_about as plain_about
 from knowmore.images.embedding import Embedding
+from knowmore.images.extraction import WORDED as WORDED
 from knowmore.images.extraction import Extraction, extract, learn_codebook, steps_of
 from knowmore.images.histograms import LBP, PHOG, ColourHistogram
 from knowmore.images.local import Descriptors, Words
 from knowmore.images.pyramids import SpatialPyramid
+from knowmore.images.reading import encoded as encoded
+from knowmore.images.reading import small as small
 from knowmore.images.self_similarity import SelfSimilarity
 from knowmore.images.sift import DenseSIFT, DenseSURF
 from knowmore.images.sources import Listing, Picture, image_folder, listing
+from knowmore.images.sources import is_picture as is_picture
+from knowmore.images.sources import picture_in as picture_in
+from knowmore.images.storage import LONGEST as LONGEST
 from knowmore.images.storage import Cache, feature_table
+from knowmore.images.storage import digest as digest
+from knowmore.images.storage import unlike as unlike
 
 __all__ = [
     "LBP",
@@ -48,4 +62,5 @@ __all__ = [
     "learn_codebook",
     "listing",
     "steps_of",
+    "user_folder",
 ]

@@ -13,10 +13,8 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
-from knowmore.arguments import whole_number
-from knowmore.arrays import Array, Frozen
+from knowmore._base import Array, File, Frozen, load, save, whole_number
 from knowmore.errors import InvalidInput
-from knowmore.files import File, load, save
 from knowmore.images.local import Descriptors, Words, values
 from knowmore.images.reading import Transformer, threaded
 
@@ -45,12 +43,12 @@ class Centres(Frozen):
 
     @property
     def size(self) -> int:
-        """How many words there are."""
+        """The number of words."""
         return len(self.centres)
 
     @property
     def width(self) -> int:
-        """How many numbers a descriptor has."""
+        """The length of a descriptor."""
         return int(self.centres.shape[1])
 
     def words(self, vectors: Array) -> Array:
@@ -98,12 +96,12 @@ class Leaves(Frozen):
 
     @property
     def size(self) -> int:
-        """How many words there are."""
+        """The number of words."""
         return int(self._is_leaf.sum())
 
     @property
     def width(self) -> int:
-        """How many numbers a descriptor has."""
+        """The length of a descriptor."""
         return int(self.features)
 
     @property
@@ -113,7 +111,7 @@ class Leaves(Frozen):
     def words(self, vectors: Array) -> Array:
         """The leaf that each descriptor reaches in each tree, (k, trees)."""
         leaf = self._is_leaf
-        # A leaf leads to itself, whatever it compares.
+        # A leaf leads to itself, so its comparison has no effect.
         children = np.where(leaf[:, None], np.arange(len(leaf))[:, None], self.children)
         feature = np.where(leaf, 0, self.feature)
         row = np.arange(len(vectors))[:, None]

@@ -14,8 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from knowmore.arrays import Array
-from knowmore.extras import optional
+from knowmore._base import Array, optional
 
 Space = Literal["rgb", "opponent", "rg", "hsv"]
 

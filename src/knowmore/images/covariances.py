@@ -15,8 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from knowmore.arrays import Array
-from knowmore.extras import optional
+from knowmore._base import Array, optional
 from knowmore.images.histograms import cells_along
 from knowmore.images.pyramids import Weights, cells_of, level_weights
 from knowmore.images.reading import VectorTransformer, named, pixels, threaded
@@ -24,7 +23,7 @@ from knowmore.images.reading import VectorTransformer, named, pixels, threaded
 _FEATURES = 9
 _NUMBERS = _FEATURES * (_FEATURES + 1) // 2
 # The variance of one step of 255 in a value of [0, 1]: what is less cannot be seen. It is added to
-# that of every feature, so that a flat cell has a logarithm.
+# the variance of every feature, so that a flat cell has a logarithm.
 _UNSEEN = 1 / 255**2
 
 
@@ -112,7 +111,7 @@ def _covariances(F: Array, cells: int) -> Array:
 
 
 def _logarithms(C: Array) -> Array:
-    """log(C + unseen) of covariances (k, 9, 9) as vectors, (k, 45), whose norm is that of log C."""
+    """log(C + unseen) of covariances (k, 9, 9) as vectors, (k, 45), of the norm of log C."""
     values, V = np.linalg.eigh(C)
     logs = np.log(np.maximum(values, 0) + _UNSEEN)
     L = (V * logs[:, None, :]) @ np.swapaxes(V, 1, 2)

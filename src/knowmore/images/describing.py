@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final, get_args
 
-from knowmore.arrays import Array
+from knowmore._base import Array
 from knowmore.errors import InvalidInput
 from knowmore.images import extraction, storage
 from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook
@@ -75,7 +75,7 @@ class Describer:
 
     @classmethod
     def of_table(cls, about: Mapping[str, Any], words: Path) -> Describer | None:
-        """That of a table which `knowmore features` wrote; None if its words are not at hand."""
+        """The describer of a table of `knowmore features`; None if the words are not at hand."""
         about = plain_about(about)
         codebook = _loaded(words) if about["kind"] in extraction.WORDED else None
         if about["kind"] in extraction.WORDED and codebook is None:
@@ -108,7 +108,7 @@ class Describer:
 
 
 def plain_about(about: Any) -> dict[str, Any]:
-    """What two ways to make features must share; raises InvalidInput if it is not told."""
+    """Facts that two ways to make features must share; raises InvalidInput if one is missing."""
     names = ("kind", "version", "longest", "steps")
     if not isinstance(about, Mapping) or not all(name in about for name in names):
         raise InvalidInput(f"{_NOT_TOLD}: {', '.join(names)}.")

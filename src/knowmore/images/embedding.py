@@ -1,4 +1,4 @@
-"""One vector for each picture: what a neural network gives.
+"""Embeddings: vectors of pictures by a neural network.
 
 EfficientNet-Lite0 and networks in ONNX files go over pictures by threads of ours, a few pictures at
 a time: libraries that share one picture among threads have these wait for each other, which costs
@@ -20,10 +20,8 @@ from typing import Any, final
 import joblib
 import numpy as np
 
-from knowmore.arguments import a_type, choice, number, whole_number
-from knowmore.arrays import Array
+from knowmore._base import Array, a_type, choice, number, optional, whole_number
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.extras import optional
 from knowmore.images.reading import VectorTransformer, named, pixels, refuse_masked, threaded
 
 EXTRA = "embeddings"
@@ -154,7 +152,7 @@ def is_onnx(model: Any) -> bool:
 
 
 class _Limits:
-    """Who uses the cores: threads of ours, and none of torch's."""
+    """Use of the cores: by threads of ours, and none of torch's."""
 
     def __init__(self) -> None:
         self._lock, self._callers, self._asking, self._before = Lock(), 0, 0, 1
@@ -171,7 +169,7 @@ class _Limits:
                 self._callers -= 1
 
     def workers(self, torch: Any) -> int:
-        """How many threads may ask a network at once: as many as torch would use, or cores."""
+        """The number of threads that may ask a network at once: torch's own, or one a core."""
         if self._callers:
             return 1
         return int(joblib.cpu_count() if torch is None else torch.get_num_threads())
@@ -203,7 +201,7 @@ by_callers = _LIMITS.by_callers
 
 
 def _asked(network: Any, batch: Array) -> Array:
-    """What a torch module gives for float32 (n, 3, h, w), maps being averaged."""
+    """Outputs of a torch module for float32 (n, 3, h, w), maps being averaged."""
     torch = optional("torch", EXTRA)
     device = next((parameter.device for parameter in network.parameters()), "cpu")
     with torch.inference_mode():
@@ -302,7 +300,7 @@ class OnnxNetwork:
         self.sides = (h, w) if isinstance(h, int) and isinstance(w, int) else None
 
     def __call__(self, batch: Array) -> Array:
-        """What it gives for float32 (n, 3, h, w), maps being averaged."""
+        """Outputs for float32 (n, 3, h, w), maps being averaged."""
         n = len(batch)
         if self.part is not None and n < self.part:
             batch = np.concatenate([batch, np.zeros((self.part - n, *batch.shape[1:]), np.float32)])

@@ -19,10 +19,8 @@ from typing import Any, Literal, final, get_args
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from knowmore.arguments import choice, is_whole, whole_number
-from knowmore.arrays import Array
+from knowmore._base import Array, choice, is_whole, optional, whole_number
 from knowmore.errors import InvalidInput
-from knowmore.extras import optional
 from knowmore.images.codebooks import LARGEST_SEED, Centres, Codebook, KMeansCodebook
 from knowmore.images.covariances import RegionCovariance
 from knowmore.images.embedding import Embedding, by_callers
@@ -97,7 +95,7 @@ def steps_of(kind: Kind, codebook: Codebook | None = None) -> tuple[Any, ...]:
 
 
 def local_of(kind: Kind) -> LocalDescriptor:
-    """What a kind of features that counts visual words describes patches by."""
+    """The local descriptor of a kind of features that counts visual words."""
     if kind == "self-similarity":
         return SelfSimilarity()
     return DenseSIFT(colour="opponent" if kind == "colour-sift" else None)
@@ -208,7 +206,7 @@ class _Work:
     looks_up: bool = False
 
     def __call__(self, block: list[Any]) -> tuple[list[Any], int]:
-        """What the steps make of each picture, or why they cannot; and how many were computed."""
+        """The vector of each picture, or why it has none; and how many vectors were computed."""
         keys: list[Any] = []
         known: dict[Any, Any] = {}
         new: dict[Any, Any] = {}

@@ -1,4 +1,4 @@
-"""One histogram for each picture, of what its pixels show, over ever finer cells.
+"""Histograms of the pixels of a picture, over ever finer cells.
 
 Each pixel votes for a bin: for the direction of an edge (`PHOG`), for the pattern of its neighbours
 (`LBP`), or for a colour (`ColourHistogram`). Cells and levels are those of `pyramids`.
@@ -13,10 +13,8 @@ from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
-from knowmore.arguments import choice, number, whole_number
-from knowmore.arrays import Array
+from knowmore._base import Array, choice, number, optional, whole_number
 from knowmore.errors import InvalidInput
-from knowmore.extras import optional
 from knowmore.images.colours import RANGES, Space, in_space
 from knowmore.images.pyramids import Weights, cells_of, histogram, level_weights, pyramid
 from knowmore.images.reading import VectorTransformer, named, pixels, threaded
@@ -34,7 +32,7 @@ _MOST_POINTS = 16
 
 
 class Votes(NamedTuple):
-    """What k pixels of a picture (h, w) vote for.
+    """Votes of k pixels of a picture (h, w).
 
     shape : h, w
     y, x : where they are, (k,)
@@ -64,7 +62,7 @@ class PixelHistogram(VectorTransformer):
 
     @abstractmethod
     def _bins(self) -> int:
-        """How many bins there are."""
+        """The number of bins."""
 
     def transform(self, X: Any) -> Array:
         """The histograms of n pictures, (n, bins (4^levels - 1) / 3)."""
@@ -85,7 +83,7 @@ class PixelHistogram(VectorTransformer):
 
 
 def cells_along(shape: tuple[int, ...], levels: int, name: str) -> int:
-    """How many cells of the finest level a side has; each must have a pixel."""
+    """The number of cells along a side at the finest level; each must have a pixel."""
     h, w = shape
     cells: int = 2 ** (levels - 1)
     if min(h, w) < cells:
@@ -283,7 +281,7 @@ def _sobel(image: Array) -> tuple[Array, Array]:
 
 
 def _edges(image: Array) -> Array:
-    """Where Canny finds edges, (h, w): zero elsewhere."""
+    """Canny's edges, (h, w): zero elsewhere."""
     cv2 = optional("cv2", "images")
     gx, gy = _sobel(cv2.GaussianBlur(image, (0, 0), _SMOOTHING, borderType=cv2.BORDER_REPLICATE))
     strong = float(np.quantile(np.hypot(gx.astype(np.float32), gy.astype(np.float32)), _STRONG))

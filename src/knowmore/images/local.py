@@ -13,10 +13,8 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 
-from knowmore.arguments import a_type, is_real, whole_number
-from knowmore.arrays import Array, Frozen
+from knowmore._base import Array, Frozen, a_type, is_real, optional, whole_number
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.extras import optional
 from knowmore.images.reading import Transformer, named, pixels, refuse_masked, threaded
 
 
@@ -113,14 +111,14 @@ class LocalDescriptor(Transformer):
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many numbers a descriptor has."""
+        """The length of a descriptor."""
 
     @abstractmethod
     def _vectors(self, channels: Array, tops: Array, lefts: Array) -> Array:
         """The patches of a picture (h, w, c) that begin in these rows and columns: (k, width)."""
 
     def _channels(self, picture: Any, name: str) -> Array:
-        """What is described of a picture, float32 (h, w, c); its grey values in [0, 1] as a rule.
+        """Channels of a picture, float32 (h, w, c); by default its grey values in [0, 1].
 
         name : of the picture, for errors
         """

@@ -1,4 +1,4 @@
-"""Histograms over ever finer cells: the pyramid, and that of visual words.
+"""Histograms over ever finer cells: pyramids in general, and of visual words.
 
 Level l of a pyramid with levels 0 ... L divides the picture into 2^l x 2^l cells. The pyramid match
 kernel of Lazebnik, Schmid and Ponce (2006) is
@@ -17,8 +17,7 @@ from typing import Any, Literal, Self, final
 
 import numpy as np
 
-from knowmore.arguments import choice, is_real, whole_number
-from knowmore.arrays import Array
+from knowmore._base import Array, choice, is_real, whole_number
 from knowmore.errors import InvalidInput
 from knowmore.images.local import Words, values
 from knowmore.images.reading import VectorTransformer
@@ -32,7 +31,7 @@ _MOST_LEVELS = 12
 @final
 @dataclass(eq=False, repr=False)
 class SpatialPyramid(VectorTransformer):
-    """One histogram of visual words for each picture, over 1 x 1, 2 x 2, 4 x 4, ... cells.
+    """Histograms of the visual words of pictures, over 1 x 1, 2 x 2, 4 x 4, ... cells.
 
     Parameters
     ----------
@@ -82,7 +81,7 @@ class SpatialPyramid(VectorTransformer):
 
 
 def cells_of(levels: int) -> int:
-    """How many cells a pyramid has: 1 + 4 + 16 + ..."""
+    """The number of cells of a pyramid: 1 + 4 + 16 + ..."""
     return int((4**levels - 1) // 3)
 
 

@@ -1,4 +1,4 @@
-"""Pictures as arrays of bytes, whatever they come as.
+"""Pictures as arrays of bytes, from files, bytes, arrays or Pillow's images.
 
 A picture is a path, the bytes of an encoded file, anything whose read() returns such bytes, a PIL
 image, or an array: grey (h, w), RGB (h, w, 3) or RGBA (h, w, 4), of uint8 or uint16, or of floats
@@ -31,12 +31,9 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
-from knowmore.arguments import a_type
-from knowmore.arrays import Array
+from knowmore._base import Array, Unfitted, a_type, optional
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
-from knowmore.extras import optional
 from knowmore.images.sources import contents
-from knowmore.unfitted import Unfitted
 
 T = TypeVar("T")
 
@@ -82,10 +79,10 @@ class VectorTransformer(Transformer):
 
     @abstractmethod
     def _columns(self) -> int:
-        """How many numbers a vector has."""
+        """The length of a vector."""
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """What the columns are: the kind of the features, and a number. The input has no names."""
+        """Names of the columns: the kind of the features, and a number. The input has no names."""
         self._check()
         return np.array([f"{self._prefix}{i}" for i in range(self._columns())], dtype=object)
 
@@ -170,7 +167,7 @@ def small(file: bytes, name: str, longest: int) -> Array:
 
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
-    """Turn whatever goes wrong with one picture into an error that names it."""
+    """Turn any failure with one picture into an error that names the picture."""
     try:
         yield
     except KnowmoreError:

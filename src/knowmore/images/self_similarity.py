@@ -1,4 +1,4 @@
-"""What in a patch looks like its centre: shapes, whatever they are painted with.
+"""Self-similarities: which parts of a patch look like its centre, in any colour or texture.
 
 Local self-similarities of Shechtman and Irani (2007). The small square at the centre of a patch is
 compared with those around it: at displacement s, S(s) = exp(-D(s) / max(v, noise)), where D is the
@@ -15,10 +15,8 @@ from typing import final
 
 import numpy as np
 
-from knowmore.arguments import whole_number
-from knowmore.arrays import Array
+from knowmore._base import Array, optional, whole_number
 from knowmore.errors import InvalidInput
-from knowmore.extras import optional
 from knowmore.images.local import LocalDescriptor
 
 ANGLES, RADII = 20, 4
@@ -57,7 +55,7 @@ class SelfSimilarity(LocalDescriptor):
 
     @property
     def width(self) -> int:
-        """How many numbers a descriptor has."""
+        """The length of a descriptor."""
         return ANGLES * RADII
 
     def _vectors(self, channels: Array, tops: Array, lefts: Array) -> Array:
@@ -66,7 +64,7 @@ class SelfSimilarity(LocalDescriptor):
         reach = (self.patch - self.inner) // 2
         h, w = image.shape[0] - 2 * reach, image.shape[1] - 2 * reach
         here = image[reach : reach + h, reach : reach + w]
-        # Among the squares that lie `reach` from the border, those of the patches.
+        # The squares of the patches, among the squares that lie `reach` from the border.
         centre = np.ix_(tops + self.inner // 2, lefts + self.inner // 2)
         nearest = np.full((ANGLES * RADII, len(tops), len(lefts)), np.inf, dtype=np.float32)
         jitter = np.zeros(nearest.shape[1:], dtype=np.float32)

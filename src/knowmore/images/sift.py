@@ -22,10 +22,8 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from knowmore.arguments import number
-from knowmore.arrays import Array
+from knowmore._base import Array, number, optional
 from knowmore.errors import InvalidInput
-from knowmore.extras import optional
 from knowmore.images.colours import Space, in_space
 from knowmore.images.local import LocalDescriptor
 from knowmore.images.reading import pixels
@@ -70,7 +68,7 @@ class DenseSIFT(LocalDescriptor):
 
     @property
     def width(self) -> int:
-        """How many numbers a descriptor has."""
+        """The length of a descriptor."""
         return CELLS**2 * DIRECTIONS * (1 if self.colour is None else 3)
 
     def _channels(self, picture: Any, name: str) -> Array:
@@ -121,7 +119,7 @@ class DenseSURF(LocalDescriptor):
 
     @property
     def width(self) -> int:
-        """How many numbers a descriptor has."""
+        """The length of a descriptor."""
         return CELLS**2 * 4
 
     def _vectors(self, channels: Array, tops: Array, lefts: Array) -> Array:
@@ -207,7 +205,7 @@ def _directions(gx: Array, gy: Array) -> Array:
 
 
 def _normalised(d: Array, contrast: float) -> Array:
-    """Descriptors d (k, 128) scaled to length one, those of low contrast to less, as uint8."""
+    """Descriptors d (k, 128) as uint8, scaled to length one, or to less at low contrast."""
     length = np.linalg.norm(d, axis=1, keepdims=True)
     d = d / np.maximum(length, contrast)
     clear = length[:, 0] >= contrast

@@ -1,4 +1,4 @@
-"""Where pictures are: in folders, in tar archives, or wherever a text file says.
+"""Sources of pictures: folders, tar archives, and text files with a path on each line.
 
 A file is listed as a picture by the end of its name; whether it is one shows when it is read. Its
 label is the name of its folder, its id the path from the source to it. Archives are read in place
@@ -18,10 +18,9 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
-from knowmore.arguments import a_type, is_whole
+from knowmore._base import a_type, check_name, is_whole
 from knowmore.errors import InvalidInput, InvalidType, MissingData, RepeatedId
 from knowmore.examples import Examples
-from knowmore.files import check_name
 
 _ENDINGS = ".bmp, .gif, .jpeg, .jpg, .pbm, .pgm, .png, .pnm, .ppm, .tif, .tiff, .webp"
 # More than any camera writes; a larger file is not read into memory as one picture.
@@ -51,7 +50,7 @@ class Picture:
         return PurePosixPath(self.name).parent.name
 
     def label_by(self, label: Label) -> Any:
-        """What `label` says of its name: the name of a folder on the way to it, or a result.
+        """The label by `label`: the name of a folder on the way to the picture, or a result.
 
         label : which of the folders from the outermost on, -1 being the nearest; or a function of
             the name
@@ -89,7 +88,7 @@ def contents(path: Path, name: str, offset: int = 0, size: int | None = None) ->
 @final
 @dataclass(frozen=True)
 class Listing:
-    """Pictures in the order of their names; and the names of those skipped, with the reasons."""
+    """Pictures in the order of their names; and the names of skipped files, with the reasons."""
 
     pictures: tuple[Picture, ...]
     skipped: Mapping[str, str]
@@ -109,7 +108,7 @@ class Listing:
 
 
 def image_folder(path: str | os.PathLike[str], *, label: Label = -1) -> Examples:
-    """Pictures in folders named after their classes, or in a tar archive of such folders.
+    """Pictures in folders named after their classes, on disk or in a tar archive.
 
     label : which of the folders on the way to a picture names its class: -1 the nearest, 0 the
         outermost, ...; or a function of the id, such as `lambda id: id.split("_")[0]`
@@ -206,7 +205,7 @@ def _raise(error: OSError) -> NoReturn:
 
 
 def _relative(folder: str, name: str, inside: Path) -> str:
-    """The path from `inside`, decoded as UTF-8 whatever the locale."""
+    """The path from `inside`, decoded as UTF-8 in every locale."""
     path = Path(folder, name).relative_to(inside).as_posix()
     return os.fsencode(path).decode(errors="surrogateescape")
 
@@ -263,7 +262,7 @@ def _in_list(path: Path) -> _Entries:
 
 
 def is_picture(name: str) -> bool:
-    """Whether the name is that of a picture that is neither hidden nor in a hidden folder."""
+    """Whether the name belongs to a picture that is neither hidden nor in a hidden folder."""
     path = PurePosixPath(name)
     hidden = any(part.startswith(".") and part != ".." for part in path.parts)
     return path.suffix.lower() in _ENDINGS.split(", ") and not hidden

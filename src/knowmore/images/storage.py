@@ -20,12 +20,19 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from knowmore.arguments import a_type
-from knowmore.arrays import Array
+from knowmore._base import (
+    Array,
+    Arrays,
+    File,
+    a_type,
+    check_name,
+    optional,
+    require,
+    undamaged,
+    written,
+)
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
-from knowmore.extras import optional, require
-from knowmore.files import Arrays, File, check_name, undamaged, written
 from knowmore.images.codebooks import Codebook
 from knowmore.images.embedding import EXTRA, Embedding, is_onnx
 
@@ -243,7 +250,7 @@ class Cache:
         self.close()
 
     def _run(self, query: str, rows: Sequence[tuple[bytes, ...]]) -> list[Any]:
-        """What the query finds for all rows, in one transaction; a damaged file is replaced."""
+        """Results of the query for all rows, in one transaction; a damaged file is replaced."""
         try:
             with self._lock:
                 try:
@@ -252,7 +259,7 @@ class Cache:
                     # Damage is that very type; a locked or closed file raises a subclass of it.
                     if type(error) is not sqlite3.DatabaseError:
                         raise
-                    # Whatever the file held can be computed again.
+                    # All entries of the file can be computed again.
                     self.close()
                     for end in "", "-wal", "-shm":
                         self.path.with_name(FILE + end).unlink(missing_ok=True)

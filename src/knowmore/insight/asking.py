@@ -14,11 +14,10 @@ import numpy as np
 from sklearn.base import RegressorMixin, is_classifier
 from sklearn.pipeline import Pipeline
 
-from knowmore.arguments import a_type, as_array, is_real, one_each
-from knowmore.arrays import Array
-from knowmore.edits import Id
+from knowmore._base import Array, Id, a_type, as_array, is_real, one_each
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.estimators import (
+    FittedPipeline,
     ForestGPClassifier,
     ForestGPRegressor,
     GPClassifier,
@@ -26,14 +25,12 @@ from knowmore.estimators import (
     LinearGPClassifier,
     LinearGPRegressor,
     LSSVMClassifier,
-    NPlusOneClassifier,
+    fitted,
+    names_in,
 )
-from knowmore.estimators.pipeline import FittedPipeline
-from knowmore.estimators.shell import fitted, names_in
-from knowmore.linalg.totals import UNIT
-from knowmore.models import KernelModel, LinearModel
-from knowmore.models.forest import Forest, Reached
-from knowmore.models.novelty import Unseen, unseen
+from knowmore.linalg import UNIT
+from knowmore.models import Forest, KernelModel, LinearModel, Reached, Unseen, unseen
+from knowmore.transfer import NPlusOneClassifier
 
 # Which estimators a question is for.
 LINEAR = (LinearGPClassifier, LinearGPRegressor)
@@ -90,9 +87,7 @@ def last_step(estimator: Any) -> Any:
 
 def count_of(model: KernelModel | LinearModel | Forest) -> int:
     """The number of examples or rows that a frozen model has learnt from."""
-    if isinstance(model, LinearModel):
-        return model.sums.rows
-    return model.count if isinstance(model, Forest) else len(model.examples)
+    return model.count
 
 
 def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
@@ -102,7 +97,7 @@ def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
     rows : these, if any: X, y, their weights, their ids
     """
     X, y, weights, ids = (*rows, None, None, None, None)[:4]
-    if not isinstance(model, LinearModel):
+    if model.keeps_rows:
         if any(one is not None for one in rows):
             kind = type(last_step(estimator)).__name__
             raise InvalidInput(f"{kind} holds its own examples. Leave out X and y, or reference.")
@@ -155,9 +150,7 @@ def processes(
 
     ids : those of the rows, if they are examples of the model
     """
-    if isinstance(model, Forest):
-        return model.answering(X, ids)
-    return [[(model, np.arange(len(X)))]]
+    return model.answering(X, ids)
 
 
 def removal_weights(model: KernelModel, rows: Array) -> Array:
@@ -206,7 +199,7 @@ def feature_names(estimator: Any, D: int) -> Array:
     """The names of the D features of the last step, or their numbers."""
     names: Any = names_in(last_step(estimator))
     if names is None and isinstance(estimator, FittedPipeline) and len(estimator.pipeline) > 1:
-        # A step may have no names, or want those of the columns that it was not fitted to.
+        # A step may have no names, or may want names of columns that it was not fitted to.
         with suppress(AttributeError, ValueError):
             names = estimator.pipeline[:-1].get_feature_names_out()
     return np.arange(D) if names is None else np.array(names, dtype=object)

@@ -12,9 +12,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from knowmore.answers import Answer
-from knowmore.arguments import whole_number
-from knowmore.arrays import Array
+from knowmore._base import Answer, Array, whole_number
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.insight.asking import (
     WITH_VARIANCE,
@@ -26,8 +24,7 @@ from knowmore.insight.asking import (
     reference_rows,
     true_labels,
 )
-from knowmore.models import KernelModel, LinearModel, class_probabilities
-from knowmore.models.forest import Forest
+from knowmore.models import Forest, KernelModel, LinearModel, class_probabilities
 
 _HOW = "Give rows that it has learnt, reliability(model, reference=(X, y)), or test data."
 # More bins than anyone has predictions for them.
@@ -51,12 +48,12 @@ class Calibrated:
     ) -> None:
         self.estimator = estimator
         self._known: tuple[weakref.ref[KernelModel | LinearModel | Forest], float] | None = None
-        self._current(X, y, sample_weight)
+        self.current(X, y, sample_weight)
 
     @property
     def temperature(self) -> float:
         """tau: above one if the probabilities were overconfident, below one if underconfident."""
-        return self._current()[1]
+        return self.current()[1]
 
     @property
     def classes_(self) -> Array:
@@ -79,10 +76,10 @@ class Calibrated:
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities, (m, M), columns as in `classes_`."""
         X, _ = inputs(self.estimator, X)
-        gp, temperature = self._current()
+        gp, temperature = self.current()
         return class_probabilities(gp.mean(X), gp.variance(X), temperature)
 
-    def _current(self, *rows: Any) -> tuple[Any, float]:
+    def current(self, *rows: Any) -> tuple[Any, float]:
         """The current model and its temperature. An earlier model is not kept alive for it."""
         gp = asked(self.estimator, WITH_VARIANCE, "Calibration", "predict_variance()")
         known = self._known
@@ -92,7 +89,7 @@ class Calibrated:
         return gp, known[1]
 
     def _temperature(self, gp: KernelModel | LinearModel | Forest, how: str, *rows: Any) -> float:
-        if isinstance(gp, LinearModel) or any(one is not None for one in rows):
+        if not gp.keeps_rows or any(one is not None for one in rows):
             return left_out(self.estimator, gp, how, *rows).trial().temperature
         return gp.temperature
 
@@ -196,7 +193,7 @@ def reliability(
         raise InvalidInput("Test data and a reference were given. Give one of them.")
     if X is None:
         if isinstance(model, Calibrated):
-            estimator, (gp, temperature) = model.estimator, model._current()
+            estimator, (gp, temperature) = model.estimator, model.current()
         else:
             estimator, gp = model, asked(model, WITH_VARIANCE, "Reliability", "predict_variance()")
             temperature = last_step(model).model_temperature(gp)

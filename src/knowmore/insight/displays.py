@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from knowmore.arguments import whole_number
-from knowmore.arrays import Array
-from knowmore.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, quiet_axes
+from knowmore._base import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    Array,
+    optional,
+    quiet_axes,
+    whole_number,
+)
 from knowmore.edits import Remove
 from knowmore.errors import InvalidInput
-from knowmore.extras import optional
 from knowmore.insight.asking import FORESTS, TUNABLE, asked, check_both, inputs, true_labels
 from knowmore.insight.calibration import Reliability, reliability
 from knowmore.insight.explain import Transfer, transfer
@@ -46,7 +55,7 @@ class Display(ABC):
         """Draw all of it on these axes."""
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw on these axes; default: those of a new figure."""
+        """Draw on these axes; default: the axes of a new figure."""
         if ax is None:
             _, ax = optional("matplotlib.pyplot", "plots").subplots(layout="constrained")
         self._draw(ax)
@@ -75,7 +84,7 @@ def _label(ax: Axes, title: str, xlabel: str, ylabel: str) -> None:
 @final
 @dataclass(eq=False)
 class SuspectsDisplay(Display):
-    """The most suspicious labels by their margins; `shown` of those that were `found`."""
+    """The most suspicious labels of `found`, `shown` of them, by their margins."""
 
     found: Suspects
     shown: int = 15
@@ -97,7 +106,7 @@ class SuspectsDisplay(Display):
 @final
 @dataclass(eq=False)
 class TransferDisplay(Display):
-    """The known classes that gave most to a new one; `shown` of those that were `found`."""
+    """The `shown` known classes of `found` that gave most to a new one."""
 
     found: Transfer
     shown: int = 15
@@ -235,7 +244,7 @@ class LearningCurveDisplay(Display):
 
 
 def _accuracy(model: KernelModel, m: int, X: Array | None, labels: Array | None) -> float:
-    """That of the model of the first m examples, on test data or by leave-one-out."""
+    """Accuracy of the model of the first m examples, on test data or by leave-one-out."""
     examples = model.examples
     model = model.follow(examples.apply(Remove(examples.names[m:])))
     scores = model.leave_one_out()[0] if X is None else model.mean(X)

@@ -1,4 +1,4 @@
-"""What a prediction is made of, by examples or features, and what a new class was built from.
+"""Explanations: a prediction by its examples or features, a new class by its sources.
 
 k_* = kappa(X_held, x) (n,), P = K~^-1, A = PT (n, M). The score of class c is a sum over the
 examples, mu^(c)(x) = sum_i A_ic k_*i (eq. 4, Lütz et al.): its terms are their contributions.
@@ -24,22 +24,19 @@ from typing import Any, final
 import numpy as np
 from sklearn.base import is_classifier
 
-from knowmore.answers import Answer
-from knowmore.arguments import a_type, choice, shape_of, some
-from knowmore.arrays import Array
+from knowmore._base import Answer, Array, a_type, choice, shape_of, some
 from knowmore.errors import InvalidInput
-from knowmore.estimators import NPlusOneClassifier
 from knowmore.examples import array_of_ids
 from knowmore.insight.asking import EXPLAINABLE, asked, feature_names, inputs, last_step, processes
-from knowmore.linalg.tables import blocks
-from knowmore.models import KernelModel, LinearModel
-from knowmore.models.forest import columns_in
+from knowmore.linalg import blocks
+from knowmore.models import KernelModel, LinearModel, columns_in
+from knowmore.transfer import NPlusOneClassifier
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Answer):
-    """What each example does to the score of `label` at one x, the strongest first.
+    """Contributions of the examples to the score of `label` at one x, the strongest first.
 
     ids, labels, contributions and score_without are (n,), of all examples, or in a forest of those
     in the leaves that x falls into. The contributions and `offset` sum to
@@ -70,7 +67,7 @@ class Explanation(Answer):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureExplanation(Answer):
-    """What each feature does to the score of `label` at one x, the strongest first.
+    """Contributions of the features to the score of `label` at one x, the strongest first.
 
     features : (D,), their names in the table that was learnt, or their numbers
     values, means : (D,), at x and of all rows learnt; without an intercept means are zero
@@ -126,7 +123,7 @@ def explain(
      2    hot       -0.1679          1.034
     """
     svm = asked(model, EXPLAINABLE)
-    parts = "features" if isinstance(svm, LinearModel) else "examples"
+    parts = "examples" if svm.keeps_rows else "features"
     if by is not None and choice("by", by, ("examples", "features")) != parts:
         more = " To see rows like x, ask a GPClassifier of some." if parts == "features" else ""
         raise InvalidInput(
@@ -134,10 +131,17 @@ def explain(
             f"by={parts!r}.{more}"
         )
     row, side = _one_row(model, x)
-    if isinstance(svm, LinearModel):
+    if not svm.keeps_rows:
         return _by_features(model, svm, row, label)
+    return _by_examples(model, svm, row, side, label)
+
+
+def _by_examples(
+    estimator: Any, svm: Any, row: Array, side: Array | None, label: Any
+) -> Explanation:
+    """Contributions of the examples to the score of one row (1, D)."""
     scores = svm.mean(row, side)[0]
-    c = _column(model, svm.names, scores, label)
+    c = _column(estimator, svm.names, scores, label)
     answering = [gp for ((gp, _),) in processes(svm, row)]
     terms = [_terms(gp, row, side, int(columns_in(gp, svm.names[[c]])[0])) for gp in answering]
     offsets, contributions, lost = zip(*terms, strict=True)
@@ -162,7 +166,7 @@ def explain(
 
 
 def _terms(gp: KernelModel, row: Array, side: Array | None, c: int) -> tuple[float, Array, Array]:
-    """Of the score in column c its offset, the contributions (n,), and the losses without each."""
+    """The offset of the score in column c, the contributions (n,), and the losses without each."""
     scores, units, k = gp.mean(row, side)[0], gp.targets.units, gp.covariance.cross(row)
     from_source = scores[c] - gp.mean(row)[0, c]
     A, offsets = gp.expansion
@@ -182,7 +186,7 @@ def _column(model: Any, columns: Array, scores: Array, label: Any) -> int:
 
 
 def _by_features(estimator: Any, model: LinearModel, row: Any, label: Any) -> FeatureExplanation:
-    """What the features of one row (1, D) contribute."""
+    """Contributions of the features to the score of one row (1, D)."""
     scores, (x,) = model.mean(row)[0], np.vstack([*blocks(row)])
     c, (mean, offsets) = _column(estimator, model.names, scores, label), model.moments.means
     contributions = model.weights[:, c] * (x - mean)
@@ -203,7 +207,7 @@ def _scores_without(svm: KernelModel, k: Array, scores: Array) -> Array:
     q, _ = svm.eliminated(k, svm.covariance.solve(k))
     if svm.border is not None:
         q = q + svm.border.v[:, None] / svm.border.s
-    lost = q / svm.inverse_diagonal()[:, None]
+    lost = q / svm.left_out.inverse_diagonal()[:, None]
     targets, rest = svm.targets, svm.targets.rest()
     if rest is None:
         return np.asarray(scores - lost * svm.coefficients)

@@ -1,4 +1,4 @@
-"""What is new to a model: examples of classes that it does not know.
+"""Novelty: rows of classes that a model does not know.
 
 Every method is a function of what the Gaussian process predicts for an input, so its value for an
 example that the model holds, had the model never seen it, follows from leave-one-out. A linear
@@ -8,14 +8,11 @@ model holds none: it is given rows that it has learnt.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 
-from knowmore.answers import Answer
-from knowmore.arguments import choice, number
-from knowmore.arrays import Array, derived
-from knowmore.concurrency import cached_property
+from knowmore._base import Answer, Array, cached_property, choice, derived, index_of, number
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import (
     WITH_VARIANCE,
@@ -26,10 +23,10 @@ from knowmore.insight.asking import (
     needs_rows,
     reference_rows,
 )
-from knowmore.models import KernelModel, LinearModel
-from knowmore.models.forest import Forest
-from knowmore.models.newness import null_space, removed
-from knowmore.models.novelty import (
+from knowmore.models import (
+    Forest,
+    KernelModel,
+    LinearModel,
     Told,
     Unseen,
     check_several,
@@ -37,11 +34,9 @@ from knowmore.models.novelty import (
     threshold,
     unseen,
 )
-from knowmore.tables import index_of
+from knowmore.models.newness import null_space, removed
 
 _METHODS = ("combined", "mahalanobis", "probability", "variance", "score", "null_space")
-# What a model of classes is asked for unless told otherwise.
-BEST = {KernelModel: "combined", LinearModel: "mahalanobis", Forest: "probability"}
 _HOW = "Give rows that it has learnt: novelty(model, X, reference=(X_learnt, y_learnt))."
 
 
@@ -66,17 +61,17 @@ class Novelty(Answer):
     @derived
     def left_out(self) -> Array:
         """The value of each example held, or reference row, had the model never seen it, (n,)."""
-        left, model = self._left, self.model
-        if self.method == "combined" and isinstance(model, KernelModel):
-            return model.newness.left_out
+        left, model = self._left, cast("Any", self.model)
+        if self.method == "combined":
+            return np.asarray(model.newness.left_out)
 
         def distance() -> Array:
-            if isinstance(model, KernelModel):
+            if model.has_gram:
                 return null_space(model).left_out(removed(model))
             return np.asarray(left.distance)
 
         nothing = np.zeros(len(left.ids), dtype=bool)
-        alone = nothing if isinstance(model, LinearModel) else model.unrelated_left_out()
+        alone = model.left_out.unrelated() if model.keeps_rows else nothing
         told = Told(
             left.without_classes,
             lambda: left.variance,
@@ -88,10 +83,11 @@ class Novelty(Answer):
 
     @cached_property
     def _left(self) -> Unseen:
-        """What the others predict for these."""
-        if not isinstance(self.model, LinearModel):
-            check_several(count_of(self.model))
-            return unseen(self.model)
+        """Leave-one-out predictions for the examples held, or for the reference rows."""
+        model: Any = self.model
+        if model.keeps_rows:
+            check_several(count_of(model))
+            return unseen(model)
         if self.reference is None:
             raise needs_rows(_HOW)
         return self.reference
@@ -117,7 +113,7 @@ class Novelty(Answer):
         A single example, or a linear model without a reference, sets no threshold.
         """
         table, model = super().to_pandas(), self.model
-        judged = self.reference if isinstance(model, LinearModel) else count_of(model) > 1
+        judged = count_of(model) > 1 if model.keeps_rows else self.reference
         if not judged:
             return table
         return table.assign(threshold=self.threshold(q), unknown=self.unknown(q))
@@ -209,13 +205,13 @@ def _method(gp: KernelModel | LinearModel | Forest, method: str | None) -> str:
     if method is None:
         if not gp.classes:
             return "variance"
-        return BEST[type(gp)]
-    if method == "combined" and isinstance(gp, LinearModel):
+        return gp.best_novelty
+    if method == "combined" and not gp.keeps_rows:
         raise InvalidInput(
             "method='combined' is about examples, and a linear model holds none. Ask for "
             "'mahalanobis'."
         )
-    if method in ("combined", "mahalanobis", "null_space") and isinstance(gp, Forest):
+    if method in ("combined", "mahalanobis", "null_space") and not gp.one_covariance:
         raise InvalidInput(
             f"method={method!r} is about all classes in one Gaussian process, and a leaf of a "
             f"forest may hold one class alone. Ask for 'probability'."

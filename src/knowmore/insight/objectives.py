@@ -1,4 +1,4 @@
-"""What tuning maximises, its slope in the covariance matrix, and the loss that must not grow.
+"""Objectives of tuning, their slopes in the covariance matrix, and the loss that must not grow.
 
 P = K~^-1, A = PT (n, M). Every objective F gives one symmetric matrix W = dF / dK~, so that the
 derivative by any parameter is dF / d theta_j = <W, dK~ / d theta_j>: one n^3 product for all
@@ -16,13 +16,11 @@ from typing import final
 
 import numpy as np
 
-from knowmore.arguments import choice
-from knowmore.arrays import Array
-from knowmore.concurrency import cached_property
+from knowmore._base import Array, cached_property, choice
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import removal_weights
-from knowmore.linalg.products import product
-from knowmore.models import KernelModel, likelihood
+from knowmore.linalg import product
+from knowmore.models import KernelModel, probabilities
 
 # Of targets T (n, M), leave-one-out means (n, M) and variances (n,), noise included: a value,
 # larger is better, and its derivatives by the means (n, M) and by the variances (n,).
@@ -104,19 +102,19 @@ class Evidence:
         fit = float(np.einsum("ij,ij->", T, A))
         W = product(0.5 * A, A.T)
         W -= (0.5 * M) * P
-        return likelihood.log_marginal_likelihood(fit, solved.logdet, n, M), W
+        return probabilities.log_marginal_likelihood(fit, solved.logdet, n, M), W
 
 
 @final
 @dataclass(frozen=True)
-class LeaveOneOut:
+class LeaveOneOutLoss:
     """Any smooth score of what the others predict for each example's target."""
 
     score: Score
 
     def value(self, model: KernelModel, groups: Array | None = None) -> float:
         """F(T, mu, v) of a model; groups (n,) are left out if given, else single examples."""
-        return self._scored(model.targets.T, *model.leave_targets_out(groups))[0]
+        return self._scored(model.targets.T, *model.left_out.of_targets(groups))[0]
 
     def slope(self, solved: Solved) -> tuple[float, Array]:
         """F and W = 1/2 (RA' + AR') - PHP.
@@ -155,22 +153,22 @@ def log_density(T: Array, mean: Array, variance: Array) -> tuple[float, Array, A
     -1.4189
     """
     v, error = variance[:, None], T - mean
-    value = float(likelihood.log_density(T, mean, v).sum())
+    value = float(probabilities.log_density(T, mean, v).sum())
     return value, error / v, 0.5 * (error**2 / v - 1).sum(axis=1) / variance
 
 
-Objective = Evidence | LeaveOneOut
+Objective = Evidence | LeaveOneOutLoss
 
 OBJECTIVES: dict[str, Objective] = {
-    "loo": LeaveOneOut(log_density),
+    "loo": LeaveOneOutLoss(log_density),
     "marginal_likelihood": Evidence(),
 }
 
 
 def objective_of(objective: str | Score) -> Objective:
-    """The objective of that name, or that of a user's own score."""
+    """The objective of this name, or the objective made of a user's own score."""
     if callable(objective):
-        return LeaveOneOut(objective)
+        return LeaveOneOutLoss(objective)
     return OBJECTIVES[choice("objective", objective, OBJECTIVES)]
 
 
@@ -208,7 +206,7 @@ def _margins(scores: Array, T: Array) -> Array:
 
 def model_loss(model: KernelModel, groups: Array | None) -> float:
     """The loss of a model by its own leave-one-out; of values in units of their spread."""
-    scores, _, silent = model.loo(groups)
+    scores, _, silent = model.left_out.scores(groups)
     T, units, classes = model.targets.T, model.targets.units, model.targets.classes
     if units is not None:
         scores = (scores - units.mean) / units.scale

@@ -1,4 +1,4 @@
-"""The search for better parameters: gradient ascent from those of the model."""
+"""The search for better parameters: gradient ascent from the parameters of the model."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from scipy.optimize import minimize
 
-from knowmore._progress import report
-from knowmore.arrays import Array
-from knowmore.concurrency import cached_property
+from knowmore._base import Array, cached_property, report
 from knowmore.errors import InvalidInput
 from knowmore.insight.objectives import Objective, Solved, left_out_loss
 from knowmore.insight.space import Space, has_offset
-from knowmore.kernels import AnyKernel, cross, is_positive
-from knowmore.kernels.rules import Gram, prepared
+from knowmore.kernels import AnyKernel, Gram, cross, is_positive, prepared
 from knowmore.linalg import Border
 from knowmore.linalg.products import evaluated, inverse
 
@@ -76,7 +73,7 @@ class Slope:
 
     @cached_property
     def _gram(self) -> Gram:
-        """What does not depend on theta, computed once."""
+        """Intermediate values that do not depend on theta, computed once."""
         return prepared(self.space.kernel, self.X)
 
     @cached_property
@@ -251,8 +248,8 @@ def _back_from_bounds(slope: Slope, point: Point, limit: float) -> Point:
     return _best(back, climb(slope, back.theta, limit, held=outside)[0])
 
 
-class Found(NamedTuple):
-    """Where a search ended, and what it changed: nothing if there was nothing to gain."""
+class SearchResult(NamedTuple):
+    """The end of a search, with the parameters changed: none if there was nothing to gain."""
 
     space: Space
     changes: tuple[tuple[str, float, float], ...] = ()
@@ -262,7 +259,7 @@ class Found(NamedTuple):
 
 def search(
     slope: Slope, affine: bool, restarts: int, rng: np.random.Generator, limited: bool
-) -> Found:
+) -> SearchResult:
     """The best parameters; if limited, among those whose leave-one-out loss is not larger.
 
     affine : with an amplitude and an offset; the latter only if it gains a thousandth per target
@@ -274,13 +271,13 @@ def search(
     low, high = bare.bounds.T
     step = np.clip(start.theta + start.gradient / size, low, high) - start.theta
     if restarts == 0 and wide.space.kernel is bare.kernel and abs(step).max() <= _FLAT:
-        return Found(bare)
+        return SearchResult(bare)
     starts = [wide.space.theta, *(wide.space.random(rng) for _ in range(restarts))]
     points, tops = zip(*(climb(wide, theta, limit) for theta in starts), strict=True)
     point = _best(*points)
     held_back = max(tops) - max(point.value, start.value) > _RETURN * size
     if point.value - start.value <= NOTHING * max(abs(start.value), size):
-        return Found(bare, held_back=held_back)
+        return SearchResult(bare, held_back=held_back)
     # The offset is the last of the kernel's parameters; the noise comes after them.
     last = len(point.theta) - 1 - bare.has_noise
     if offset:
@@ -295,4 +292,4 @@ def search(
     changes = zip(end.names, before.tolist(), end.values.tolist(), strict=True)
     changed = tuple(change for change in changes if change[1] != change[2])
     at_bounds = np.flatnonzero(wide.space.moved_to_bounds(point.theta))
-    return Found(end, changed, held_back, tuple(end.names[i] for i in at_bounds))
+    return SearchResult(end, changed, held_back, tuple(end.names[i] for i in at_bounds))

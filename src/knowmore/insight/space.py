@@ -14,13 +14,13 @@ import numpy as np
 from sklearn.gaussian_process import kernels
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Sum, WhiteKernel
 
-from knowmore.arrays import Array
+from knowmore._base import Array
 from knowmore.errors import InvalidInput
 from knowmore.kernels import AnyKernel, On
 
 Bounds = tuple[float, float] | Literal["fixed"]
 
-# The logarithm of a bound is rounded, and so is that of a parameter at it.
+# The logarithms of a bound and of a parameter at this bound are rounded.
 _SLACK = 4 * np.finfo(float).eps * np.log(np.finfo(float).max)
 _AMPLITUDES = (1e-5, 1e5)
 # In units of the mean square of the targets. More than a hundred times that is as good as infinite,
@@ -169,7 +169,7 @@ class Space:
 
 
 def remedy(name: str) -> str:
-    """What to do about a parameter at or beyond a bound."""
+    """Advice for a parameter at or beyond a bound."""
     if name in ("noise", "C"):
         return 'Give other noise_bounds, or noise_bounds="fixed".'
     return "Give the kernel other bounds, or fit the model with another value."

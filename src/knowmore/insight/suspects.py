@@ -21,10 +21,7 @@ from typing import Any, final
 import numpy as np
 from scipy.special import expit
 
-from knowmore.answers import Answer
-from knowmore.arrays import Array
-from knowmore.concurrency import cached_property
-from knowmore.edits import Id, as_ids
+from knowmore._base import Answer, Array, Id, as_ids, cached_property, ids_of
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import (
     EXPLAINABLE,
@@ -35,11 +32,17 @@ from knowmore.insight.asking import (
     processes,
     removal_weights,
 )
-from knowmore.models import KernelModel, LinearModel, class_probabilities, one_vs_all
-from knowmore.models.forest import Forest, columns_in
-from knowmore.models.novelty import unseen
-from knowmore.models.probabilities import Trial, mislabelling
-from knowmore.tables import names_of
+from knowmore.models import (
+    Forest,
+    KernelModel,
+    Trial,
+    Unseen,
+    class_probabilities,
+    columns_in,
+    mislabelling,
+    one_vs_all,
+    unseen,
+)
 
 # How many contradicting examples are named for a label.
 _NAMED = 3
@@ -118,7 +121,7 @@ class Suspects(Answer):
     @property
     def _with_examples(self) -> KernelModel | Forest:
         """The model, if it holds examples."""
-        if isinstance(self.model, LinearModel):
+        if not self.model.keeps_rows:
             raise InvalidInput(
                 "A linear model holds no rows to name. Fit a GPClassifier to some, and ask that."
             )
@@ -154,7 +157,7 @@ class Suspects(Answer):
         A linear model holds no examples: there are none of these ids.
         """
         table = super().to_pandas()
-        if isinstance(self.model, LinearModel):
+        if not self.model.keeps_rows:
             return table
         return table.assign(contradicting=list(self.contradicting))
 
@@ -202,17 +205,22 @@ def suspects(
     """
     frozen = asked(model, EXPLAINABLE, "suspects()", "leave_one_out()")
     how = "Give rows that it has learnt: suspects(model, X, y)."
-    given = names_of(ids, X=X, y=y, sample_weight=sample_weight)
+    given = ids_of(ids, X=X, y=y, sample_weight=sample_weight)
     left = left_out(model, frozen, how, X, y, sample_weight, given)
-    names, labels, scores = left.names, left.labels, left.scores
-    if len(names) < 2:
-        raise InvalidInput(f"All labels are {names[0].item()!r}. Add examples of another class.")
-    estimator = last_step(model)
+    if len(left.names) < 2:
+        only = left.names[0].item()
+        raise InvalidInput(f"All labels are {only!r}. Add examples of another class.")
+    return _judged(last_step(model), frozen, left)
+
+
+def _judged(estimator: Any, frozen: Any, left: Unseen) -> Suspects:
+    """The suspects among examples that were left out."""
+    labels, scores = left.labels, left.scores
     gaussian = isinstance(estimator, WITH_VARIANCE)
     trial, temperature = left.trial(gaussian=gaussian), estimator.model_temperature(frozen)
     odds, rate = _odds(trial)
-    if isinstance(frozen, KernelModel) and frozen.coding is one_vs_all:
-        odds = np.minimum(odds, _odds(unseen(frozen.sceptic).trial(gaussian=gaussian))[0])
+    if frozen.has_gram and frozen.coding is one_vs_all:
+        odds = np.minimum(odds, _odds(unseen(frozen.robust_model).trial(gaussian=gaussian))[0])
     # A bias prefers the more frequent class even where no other example is near.
     own = scores[np.arange(len(labels)), left.codes]
     margin = np.where(left.silent, 0, scores.max(axis=1) - own)
@@ -223,7 +231,7 @@ def suspects(
     return Suspects(
         ids=left.ids[rows],
         labels=labels[rows],
-        preferred=names[scores[rows].argmax(axis=1)],
+        preferred=left.names[scores[rows].argmax(axis=1)],
         margin=margin[rows],
         rows=rows,
         codes=left.codes,
@@ -255,7 +263,7 @@ def _odds(trial: Trial) -> tuple[Array, float]:
 def _contradicting(
     model: KernelModel | Forest, rows: Array, preferred: Array
 ) -> Iterator[tuple[Id, ...]]:
-    """For each suspect in `rows` (k,) the ids of those that speak most for its preferred class."""
+    """Ids of the examples that speak most for the preferred class of each of `rows` (k,)."""
     examples = model.examples.counted
     names, serials = examples.names, examples.serials
     spoken: list[list[tuple[Array, Array]]] = [[] for _ in rows]
@@ -277,7 +285,7 @@ def _contradicting(
 
 
 def margin_contributions(model: KernelModel, rows: Array, preferred: Array) -> Array:
-    """What each example contributes to the margins of those in `rows`, (n, k).
+    """Contributions of all examples to the margins of the examples in `rows`, (n, k).
 
     Let d = t^(p) - t^(l) for the preferred class and the label of example s, and a = K~^-1 d.
     The margin of s is the sum of a_i kappa(x_i, x_s) over the others, with their coefficients

@@ -10,21 +10,18 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from knowmore.answers import Answer
-from knowmore.arguments import a_type, flag, number, whole_number
-from knowmore.arrays import Array
-from knowmore.edits import Id
+from knowmore._base import Answer, Array, Id, a_type, flag, number, whole_number
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.insight.asking import TUNABLE, asked, generator, is_gaussian, noise_parameter
 from knowmore.insight.objectives import Evidence, Objective, Score, model_loss, objective_of
-from knowmore.insight.search import NOTHING, Found, Slope, is_indefinite, search
+from knowmore.insight.search import NOTHING, SearchResult, Slope, is_indefinite, search
 from knowmore.insight.space import Bounds, Space, remedy
 from knowmore.models import KernelModel
 
-# Said of other models.
-# More are a slip of the hand: each is a search of its own.
+# Larger numbers are likely a typing error: each restart is a search of its own.
 _MOST_RESTARTS = 10_000
+# Advice for users who tune another kind of model.
 _INSTEAD = {
     "linear": "It has no kernel to tune; noise='evidence' or noise='loo' chooses its noise.",
     "forest": "Tune a GPClassifier or GPRegressor of about 1,000 of its examples, and fit a forest "
@@ -35,7 +32,7 @@ _INSTEAD = {
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Tuned(Answer):
-    """What `tune` found: a new estimator with better parameters, fitted to the same examples.
+    """The answer of `tune`: a new estimator with better parameters, fitted to the same examples.
 
     before, after : the values of the objective, larger is better
     loss_before, loss_after : by leave-one-out, the share of examples that are not recognised; for a
@@ -163,27 +160,22 @@ def tune(
         dtype=covariance.factor.dtype,
         groups=None if groups is None else groups[rows],
     )
-    held_back, indefinite, nothing = False, False, NOTHING * max(abs(before), T.size)
-    # What is worse for a subset need not be worse for all: all examples have the last word.
+    held_back, nothing = False, NOTHING * max(abs(before), T.size)
+    # A setting that is worse for a subset need not be worse for all: all examples decide.
     for limited in (False, True) if size < n else (True,):
         found = search(slope, affine, restarts, rng, limited)
         held_back |= found.held_back
-        if not found.changes or is_indefinite(found.space.kernel, examples.X):
+        estimator = _tried(model, examples, found)
+        if estimator is None:
             continue
-        try:
-            estimator = _refit(model, examples, found.space)
-        except NotPositiveDefinite:
-            # K~ is positive definite for the subset, but not for all examples.
-            continue
-        tried = estimator.model_
-        after, loss_after = goal.value(tried, groups), model_loss(tried, groups)
+        after = goal.value(estimator.model_, groups)
+        loss_after = model_loss(estimator.model_, groups)
         held_back |= loss_after > loss_before
         if after - before > nothing and loss_after <= loss_before:
             break
     else:
-        found, after, loss_after = Found(space), before, loss_before
+        found, after, loss_after = SearchResult(space), before, loss_before
         estimator = _refit(model, examples, space)
-        indefinite = is_indefinite(space.kernel, examples.X)
     names = {"noise": noise_parameter(model, found.space.noise)}
     tuned = Tuned(
         estimator=estimator,
@@ -199,8 +191,19 @@ def tune(
         targets=T.size,
         grouped=groups is not None,
     )
-    _warn(tuned, indefinite)
+    _warn(tuned, not found.changes and is_indefinite(space.kernel, examples.X))
     return tuned
+
+
+def _tried(model: Any, examples: Examples, found: SearchResult) -> Any:
+    """The estimator with the parameters found; None if nothing changed, or K~ is indefinite."""
+    if not found.changes or is_indefinite(found.space.kernel, examples.X):
+        return None
+    try:
+        return _refit(model, examples, found.space)
+    except NotPositiveDefinite:
+        # K~ is positive definite for the subset, but not for all examples.
+        return None
 
 
 def _refit(model: Any, examples: Examples, space: Space) -> Any:

@@ -11,11 +11,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, StationaryKernelMixin
 
-from knowmore.arguments import check_sparse, is_whole, number, real_numbers, whole_number
-from knowmore.arrays import Array
+from knowmore._base import Array, check_sparse, is_whole, number, real_numbers, whole_number
 from knowmore.errors import InvalidInput
 from knowmore.kernels import rules
-from knowmore.kernels.rules import RULES, Rule
+from knowmore.kernels.rules import RULES, KernelRule
 
 
 def column_weights(bins: int, levels: int) -> Array:
@@ -90,16 +89,16 @@ class On(Kernel):
         """As the inner kernel is."""
         return bool(self.kernel.is_stationary())
 
-    # -- its parameters are those of the inner kernel --------------------------------------------
+    # -- parameters: the inner kernel has them -----------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name; those of the inner kernel as kernel__name."""
+        """Parameters by name; parameters of the inner kernel as kernel__name."""
         inner = self.kernel.get_params() if deep and isinstance(self.kernel, Kernel) else {}
         return {**super().get_params(), **{f"kernel__{name}": inner[name] for name in inner}}
 
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
-        """Those of the inner kernel, as kernel__name."""
+        """Hyperparameters of the inner kernel, as kernel__name."""
         inner = self.kernel.hyperparameters if isinstance(self.kernel, Kernel) else []
         return [h._replace(name=f"kernel__{h.name}") for h in inner]
 
@@ -172,7 +171,7 @@ class Task(StationaryKernelMixin, Kernel):
         return rules.with_gradient(self, K, Y, {"rho": np.where(same, 0.0, self.rho)})
 
     def diag(self, X: Any) -> Array:
-        """One for each row, (n,)."""
+        """The diagonal of the Gram matrix: ones, (n,)."""
         return np.ones(len(self.of(X)))
 
     def __repr__(self) -> str:
@@ -188,4 +187,4 @@ RULES[On] = rules.composite(
 )
 
 # rho 11' + (1 - rho) for pairs of the same task: a sum of positive kernels.
-RULES[Task] = Rule(corner=rules.own_corner, is_positive=lambda kernel: 0 <= kernel.rho <= 1)
+RULES[Task] = KernelRule(corner=rules.own_corner, is_positive=lambda kernel: 0 <= kernel.rho <= 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from knowmore.arrays import Array
+from knowmore._base import Array
 from knowmore.kernels.distances import median_rbf, rows_of_median
 from knowmore.kernels.histograms import ChiSquared, Term, pair_sums
 

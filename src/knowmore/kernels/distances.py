@@ -14,9 +14,9 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist
 from sklearn.gaussian_process.kernels import RBF
 
-from knowmore.arrays import Array
+from knowmore._base import Array
 from knowmore.errors import InvalidInput
-from knowmore.linalg.tasks import Ended, in_turn, workers
+from knowmore.linalg import Ended, in_turn, workers
 
 # With fewer rows than this on one side the loop over pairs is as fast.
 _FEW = 16
@@ -91,7 +91,7 @@ def distances(X: Array, Y: Array, scale: float | Array) -> Array:
 
 
 def rows_to_settle_width(X: Array) -> int | None:
-    """How many of the first rows of X (n, d) settle the width of `median_rbf`; None: not yet.
+    """The number of first rows of X (n, d) that settle the width of `median_rbf`; None: not yet.
 
     At least 32, of which two differ. A kernel chosen from the data follows them up to this row and
     stays the same from there on.
@@ -162,7 +162,7 @@ def _mended(D2: Array, X: Array, Y: Array, scale: Any) -> Array:
 
 
 def _moderate(X: Array, Y: Array, scale: Any) -> tuple[Array, Array, float]:
-    """The same in units of one number, whose square is far from the ends of the range."""
+    """X, Y and their scale, a number whose square is far from the ends of the range."""
     if isinstance(scale, float) and 1 / _WIDE < abs(scale) < _WIDE:
         return X, Y, scale
     return X / scale, Y / scale, 1.0
@@ -195,7 +195,7 @@ class _Product:
         self.most = y2.max()
 
     def rows(self, rows: slice, D2: Array) -> Array:
-        """These rows, written to D2."""
+        """Squared distances of these rows, written to D2."""
         X, Y = self.X[rows], self.Y
         A = (X - self.centre) / self.scale
         x2 = np.einsum("ij,ij->i", A, A)

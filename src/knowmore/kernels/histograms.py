@@ -24,12 +24,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, StationaryKernelMixin
 
-from knowmore.arguments import as_array, check_sparse
-from knowmore.arrays import Array
-from knowmore.compiling import Function
-from knowmore.concurrency import uninterrupted
+from knowmore._base import Array, Function, as_array, check_sparse, uninterrupted
 from knowmore.errors import InvalidInput
-from knowmore.kernels.rules import RULES, Rule, always, by_pairs, own_corner, with_gradient
+from knowmore.kernels.rules import RULES, KernelRule, always, by_pairs, own_corner, with_gradient
 
 # Rows of a strip: with a few hundred bins each they stay in the second-level cache.
 _ROWS = 64
@@ -38,7 +35,7 @@ _FEW = 2_000_000
 
 
 class Term(IntEnum):
-    """What is summed over the bins x, y of two histograms."""
+    """The term that is summed over the bins x, y of two histograms."""
 
     MINIMUM = 0  # min(x, y)
     CHI_SQUARED = 1  # (x - y)^2 / (x + y), 0 where both are
@@ -121,7 +118,7 @@ class _Decay(Kernel):
         return with_gradient(self, K, Y, _decay_slopes(self, D, K))
 
     def diag(self, X: Any) -> Array:
-        """One for each row, (n,)."""
+        """The diagonal of the Gram matrix: ones, (n,)."""
         # The sums are not used, but computing them checks the rows.
         return np.ones_like(row_sums(X))
 
@@ -172,11 +169,11 @@ def _decay_slopes(kernel: _Decay, D: Array, K: Array) -> dict[str, Array]:
     return {"gamma": -float(kernel.gamma) * D * K}
 
 
-RULES[HistogramIntersection] = RULES[AdditiveChiSquared] = Rule(
+RULES[HistogramIntersection] = RULES[AdditiveChiSquared] = KernelRule(
     corner=own_corner, is_positive=always
 )
 # D is conditionally negative definite, so exp(-gamma D) is positive.
-RULES[ChiSquared] = RULES[ExponentialIntersection] = Rule(
+RULES[ChiSquared] = RULES[ExponentialIntersection] = KernelRule(
     corner=own_corner,
     prepare=lambda kernel, X: pair_sums(kernel._distance, X),
     gradient=by_pairs(_decay, _decay_slopes),
@@ -308,7 +305,7 @@ def _table(name: str, X: Any) -> Any:
 
 
 def plain(A: Array) -> Array:
-    """Contiguous and read-only: one type for the compiler, whatever the input was."""
+    """Contiguous and read-only: one type for the compiler, for every input."""
     plain = np.ascontiguousarray(A).view()
     plain.flags.writeable = False
     return plain

@@ -14,8 +14,7 @@ import numpy as np
 from numba import njit
 from scipy.sparse import csr_array
 
-from knowmore.arrays import Array
-from knowmore.compiling import Function, compiled
+from knowmore._base import Array, Function, compiled
 from knowmore.kernels.histograms import Term, compressed, plain
 
 # A sparse matrix: where each list starts, the indices, the values.
@@ -30,7 +29,7 @@ _FEW = 12
 
 @njit(fastmath=False, nogil=True, error_model="numpy")  # else it inherits its caller's
 def _term(term: int, x: float, y: float) -> float:
-    """One bin. The choice does not depend on the bin: the compiler takes it out of the loop.
+    """A single bin. The choice does not depend on the bin: the compiler takes it out of the loop.
 
     It does so for three terms. With a fourth, the minimum took three times as long.
     """

@@ -1,7 +1,7 @@
-"""What every kernel is asked for: Gram blocks, gradients, and whether it is positive.
+"""Gram blocks and gradients of every kernel, and whether it is positive.
 
-Any scikit-learn `Kernel` works, and so does any callable f(X, Y) -> (n, m). One `Rule` holds all
-that is known of a type of kernel. It stands beside the kernel's formula: scikit-learn's kernels are
+Any scikit-learn `Kernel` works, and so does any callable f(X, Y) -> (n, m). Each type of kernel has
+one `KernelRule`, which stands beside the kernel's formula: the rules of scikit-learn's kernels are
 in `standard.py`, ours in the files of their classes. A kernel without a rule is called itself, and
 its values are checked.
 
@@ -28,8 +28,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.gaussian_process.kernels import Kernel
 
-from knowmore.arguments import real_numbers
-from knowmore.arrays import Array
+from knowmore._base import Array, real_numbers
 from knowmore.errors import InvalidInput
 
 AnyKernel: TypeAlias = Kernel | Callable[[Array, Array], Array]
@@ -132,8 +131,8 @@ def _default_gradient(kernel: Any, X: Array) -> tuple[Array, Pullback]:
 
 @final
 @dataclass(frozen=True)
-class Rule:
-    """All that is known of one type of kernel; what is left out, the kernel itself is called for.
+class KernelRule:
+    """Functions for one type of kernel; for a missing one the kernel itself is called.
 
     cross(kernel, X, Y) : kappa(X, Y), (n, m)
     corner(kernel, X) : kappa(X, X), (n, n), symmetric to the last bit
@@ -152,11 +151,11 @@ class Rule:
 
 
 # By the exact type: a subclass may compute something else.
-RULES: dict[type, Rule] = {}
-_DEFAULT = Rule()
+RULES: dict[type, KernelRule] = {}
+_DEFAULT = KernelRule()
 
 
-def _rule(kernel: AnyKernel) -> Rule:
+def _rule(kernel: AnyKernel) -> KernelRule:
     return RULES.get(type(kernel), _DEFAULT)
 
 
@@ -164,7 +163,7 @@ def _rule(kernel: AnyKernel) -> Rule:
 
 
 def always(kernel: Any) -> bool:
-    """Positive whatever its parameters."""
+    """Positive for all parameters."""
     return True
 
 
@@ -213,7 +212,7 @@ def composite(
     weights: Function,
     keeps_positive: Callable[[Any], bool] = always,
     inputs: Function = lambda kernel, X: X,
-) -> Rule:
+) -> KernelRule:
     """The rule of a kernel of kernels.
 
     parts(kernel) : the kernels it is made of
@@ -240,7 +239,7 @@ def composite(
 
         return operate(kernel, *blocks), pull
 
-    return Rule(
+    return KernelRule(
         cross=partial(values, cross),
         corner=partial(values, corner),
         diagonal=partial(values, diagonal),
@@ -251,12 +250,12 @@ def composite(
 
 
 def free(kernel: Any, by_name: dict[str, Any]) -> list[Any]:
-    """What belongs to each parameter that is not fixed, in the order of theta."""
+    """Entries of the parameters that are not fixed, in the order of theta."""
     return [by_name[h.name] for h in kernel.hyperparameters if not h.fixed]
 
 
 def with_gradient(kernel: Any, K: Array, Y: Any, slopes: dict[str, Array]) -> tuple[Array, Array]:
-    """What our kernels return with eval_gradient=True: K and dK / d theta, (n, n, p)."""
+    """K and dK / d theta, (n, n, p): the result of our kernels with eval_gradient=True."""
     if Y is not None:
         raise InvalidInput("The gradient is that of K(X, X), but Y was given: leave Y out.")
     gradient = free(kernel, slopes)
@@ -344,7 +343,7 @@ def describe_difference(one: Any, other: Any) -> str | None:
 
 
 def _settings(kernel: Any) -> dict[str, Any]:
-    """All that decides what a kernel computes, by name; of kernels within it, their types."""
+    """Attributes that decide what a kernel computes, by name; of inner kernels, their types."""
     if not isinstance(kernel, Kernel):
         return {"kernel": kernel}
     params = {name: p for name, p in kernel.get_params().items() if not name.endswith("_bounds")}

@@ -29,18 +29,17 @@ from scipy.spatial.distance import cdist
 from scipy.special import gamma, kve
 from sklearn.gaussian_process import kernels as sk
 
-from knowmore.arguments import is_real
-from knowmore.arrays import Array
+from knowmore._base import Array, is_real
 from knowmore.errors import InvalidInput
 from knowmore.kernels import rules
 from knowmore.kernels.distances import distances, of_squares, squared_distances, units
-from knowmore.kernels.rules import RULES, Function, Pullback, Rule
-from knowmore.linalg.products import product
+from knowmore.kernels.rules import RULES, Function, KernelRule, Pullback
+from knowmore.linalg import product
 
 # Orders from here on are large; this many terms of the expansion leave an error of about ten
 # roundings.
 _LARGE, _TERMS = 20.0, 14
-# exp(-z) is zero from here on, whatever power of z stands before it.
+# exp(-z) is zero from here on, times any power of z.
 _VANISHED = 1e4
 
 # K = f(D2), S = -2 f'(D2), and dK / d log p by the name of each parameter p but the length scale.
@@ -50,7 +49,7 @@ Profile = tuple[Array, Array, dict[str, Array]]
 # -- functions of the distance in units of a length scale ----------------------------------------
 
 
-def _scaled(cross: Function, profile: Function, is_positive: Function) -> Rule:
+def _scaled(cross: Function, profile: Function, is_positive: Function) -> KernelRule:
     """The rule of f(D2), D2 in units of one length scale or of one for each feature.
 
     profile(kernel, D2) : a `Profile`
@@ -74,7 +73,7 @@ def _scaled(cross: Function, profile: Function, is_positive: Function) -> Rule:
 
         return K, pull
 
-    return Rule(cross, _scaled_corner, _constant_diagonal, prepare, gradient, is_positive)
+    return KernelRule(cross, _scaled_corner, _constant_diagonal, prepare, gradient, is_positive)
 
 
 def _scaled_corner(kernel: Any, X: Array) -> Array:
@@ -82,7 +81,7 @@ def _scaled_corner(kernel: Any, X: Array) -> Array:
 
 
 def _constant_diagonal(kernel: Any, X: Array) -> Array:
-    """One, but a bad parameter raises here as well."""
+    """The diagonal: ones. A bad parameter raises here as well."""
     if _order(kernel) == np.inf:
         units(X, kernel.length_scale)
         return np.ones(len(X)) if np.isfinite(X).all() else np.where(_sound(X), 1.0, np.nan)
@@ -261,7 +260,7 @@ def _periodic_slopes(kernel: sk.ExpSineSquared, r: Array, K: Array) -> dict[str,
 
 # Many periods away a rounding of the distance counts: it is computed in one way only. Not known to
 # be positive: of distances in a plane the kernel can be indefinite.
-RULES[sk.ExpSineSquared] = Rule(
+RULES[sk.ExpSineSquared] = KernelRule(
     cross=lambda kernel, X, Y: _periodic(kernel, cdist(X, Y)),
     corner=rules.mean_corner,
     prepare=lambda kernel, X: cdist(X, X),
@@ -270,7 +269,7 @@ RULES[sk.ExpSineSquared] = Rule(
 
 
 def _everywhere(value: float, X: Array, Y: Array) -> Array:
-    """One number for all pairs, (n, m), not to be written to."""
+    """A constant for all pairs, (n, m), read-only."""
     return np.broadcast_to(float(value), (X.shape[0], Y.shape[0]))
 
 
@@ -282,7 +281,7 @@ def _raised(K: Array, by: float) -> Array:
 # The corners of these three by scikit-learn are fast, and symmetric to the last bit. A dot
 # product may overflow on its way to a finite value, but by Cauchy-Schwarz only if the variance of
 # one of the two rows overflows as well.
-RULES[sk.DotProduct] = Rule(
+RULES[sk.DotProduct] = KernelRule(
     cross=lambda kernel, X, Y: _raised(product(X, Y.T), kernel.sigma_0**2),
     corner=rules.own_corner,
     prepare=lambda kernel, X: product(X, X.T),
@@ -292,7 +291,7 @@ RULES[sk.DotProduct] = Rule(
     ),
     is_positive=rules.always,
 )
-RULES[sk.ConstantKernel] = Rule(
+RULES[sk.ConstantKernel] = KernelRule(
     cross=lambda kernel, X, Y: _everywhere(kernel.constant_value, X, Y),
     corner=rules.own_corner,
     gradient=rules.by_pairs(
@@ -301,7 +300,7 @@ RULES[sk.ConstantKernel] = Rule(
     ),
     is_positive=lambda kernel: kernel.constant_value >= 0,
 )
-RULES[sk.WhiteKernel] = Rule(
+RULES[sk.WhiteKernel] = KernelRule(
     cross=lambda kernel, X, Y: _everywhere(0.0, X, Y),
     corner=rules.own_corner,
     is_positive=lambda kernel: kernel.noise_level >= 0,
@@ -323,7 +322,7 @@ RULES[sk.Product] = rules.composite(
 
 
 def _power_weights(kernel: sk.Exponentiation, W: Array, K: Array) -> tuple[Array]:
-    """Where K is zero so is its slope; that of a root has a pole there, and is left out."""
+    """The slope is zero where K is. The slope of a root has a pole there, and is left out."""
     e = kernel.exponent
     return (e * W * np.power(K, e - 1, out=np.zeros_like(K), where=(K != 0) | (e >= 1)),)
 

@@ -17,8 +17,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from knowmore.arrays import Array, read_only
-from knowmore.concurrency import cached_property
+from knowmore._base import Array, cached_property, read_only
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.factor import FLOAT64, Factor, Traits, lost_pivots
 from knowmore.linalg.panels import PANEL, Panel, solve_lower
@@ -81,12 +80,12 @@ class Cholesky(Factor):
     head: Array | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.dtype, [panel.rows(count) for panel, count in self._filled()])
+        return _restore, (self.dtype, [panel.rows(count) for panel, count in self.filled()])
 
     def lower(self) -> Array:
         """L as one array (n, n)."""
         L = np.zeros((self.size, self.size), dtype=self.dtype)
-        for panel, count in self._filled():
+        for panel, count in self.filled():
             s = panel.start
             L[s : s + count, : s + count] = panel.rows(count)
         return L
@@ -100,7 +99,7 @@ class Cholesky(Factor):
             V[panel.start : row + 1, i] = panel.diagonal[at, : at + 1]
         C = np.empty_like(V)
         with threads_for(self.size**2 // 2, len(rows)):
-            for panel, count in self._filled():
+            for panel, count in self.filled():
                 part = slice(panel.start, panel.start + count)
                 C[part] = panel.left[:count] @ V[: panel.start]
                 C[part] += np.tril(panel.diagonal[:count, :count]) @ V[part]
@@ -185,7 +184,7 @@ class Cholesky(Factor):
             with one_thread():
                 self._forward_one(Y[:, 0])
         elif 0 < known == self.size - 1:
-            panel, count = next(self._filled(known // PANEL))
+            panel, count = next(self.filled(known // PANEL))
             row = panel.columns[: known + 1, count - 1]
             Y[known] = (Y[known] - product(row[:known], Y[:known])) / row[known]
         elif known < self.size:
@@ -194,7 +193,7 @@ class Cholesky(Factor):
 
     def _forward_many(self, Y: Array, known: int, zeros: int) -> None:
         """Solve L Y = B in place; rows before `known` are solved, those before `zeros` are zero."""
-        panels = list(self._filled(known // PANEL))
+        panels = list(self.filled(known // PANEL))
         threads = workers((self.size**2 - known**2) // 2, Y.shape[1])
 
         def step(i: int, ended: Ended) -> None:
@@ -213,7 +212,7 @@ class Cholesky(Factor):
         if not len(Z):
             # BLAS refuses an empty column.
             return Z
-        for panel, count in self._filled(h // PANEL):
+        for panel, count in self.filled(h // PANEL):
             s, at = panel.start, max(h - panel.start, 0)
             rows, L = Z[s + at - h : s + count - h], panel.columns[:, at:count].T
             if h:
@@ -228,10 +227,10 @@ class Cholesky(Factor):
         """Solve L y = b in place."""
         if self.size > _CACHED:
             solve = sweep(self.dtype).solve
-            for panel, count in self._filled():
+            for panel, count in self.filled():
                 solve(panel.columns, y, count)
             return
-        for panel, count in self._filled():
+        for panel, count in self.filled():
             s = panel.start
             rows, D = y[s : s + count], panel.diagonal
             if s:
@@ -248,7 +247,7 @@ class Cholesky(Factor):
 
         def solved(columns: slice) -> Array:
             X = np.array(H[:, columns], dtype=self.dtype, order="C")
-            for panel, count in reversed(list(self._filled())):
+            for panel, count in reversed(list(self.filled())):
                 panel.backward(X, count)
             return X
 
@@ -293,10 +292,10 @@ class Cholesky(Factor):
         """2 sum log L_ii."""
         return 2.0 * sum(
             float(np.log(np.diagonal(panel.diagonal)[:count].astype(float)).sum())
-            for panel, count in self._filled()
+            for panel, count in self.filled()
         )
 
-    def _filled(self, first: int = 0) -> Iterator[tuple[Panel, int]]:
+    def filled(self, first: int = 0) -> Iterator[tuple[Panel, int]]:
         """Each panel from the given one on, with the number of its rows that are ours."""
         for panel in self.panels[first:]:
             yield panel, min(PANEL, self.size - panel.start)

@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from knowmore.arrays import Array, read_only
-from knowmore.compiling import Function, compiled
-from knowmore.concurrency import uninterrupted
+from knowmore._base import Array, Function, compiled, read_only, uninterrupted
 
 WORD = 62
 HALF = np.int64(2**61)

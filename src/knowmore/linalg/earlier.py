@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from knowmore.arrays import Array
+from knowmore._base import Array
 from knowmore.linalg.counting import from_words, in_words
 from knowmore.linalg.grid import Grid
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from knowmore.arrays import Array, Frozen
+from knowmore._base import Array, Frozen
 
 FLOAT64 = np.dtype(np.float64)
 # Vectors that a residual is measured on.

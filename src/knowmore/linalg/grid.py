@@ -7,8 +7,7 @@ from typing import Any, Final, NamedTuple, Self, final
 
 import numpy as np
 
-from knowmore.arguments import a_type, is_whole, real_numbers, some
-from knowmore.arrays import Array, Frozen, derived, read_only
+from knowmore._base import Array, Frozen, a_type, derived, is_whole, read_only, real_numbers, some
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.linalg.counting import READ, loops
 from knowmore.linalg.sketch import Sketch

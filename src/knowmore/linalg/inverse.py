@@ -25,7 +25,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen, derived
+from knowmore._base import Array, Frozen, derived
 from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg.cholesky import Cholesky
 from knowmore.linalg.factor import FLOAT64, Factor, Traits, lost_pivots, probes

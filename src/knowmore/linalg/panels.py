@@ -15,8 +15,7 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import blas
 
-from knowmore.arrays import Array
-from knowmore.concurrency import moment
+from knowmore._base import Array, moment
 
 PANEL = 128
 # Rows that a first panel has room for; it is copied into the next size when it grows.

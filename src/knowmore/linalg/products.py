@@ -12,7 +12,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from knowmore.arrays import Array
+from knowmore._base import Array
 from knowmore.linalg.tasks import Ended, in_turn, workers
 from knowmore.linalg.threads import TINY, threads_for
 

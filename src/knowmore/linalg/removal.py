@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.linalg import lapack
 
-from knowmore.arrays import Array
+from knowmore._base import Array
 from knowmore.linalg.panels import PANEL, Panel
 from knowmore.linalg.sweep import sweep
 from knowmore.linalg.tasks import Ended, done_before, in_turn, workers

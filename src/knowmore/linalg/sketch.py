@@ -7,7 +7,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen, mixed, read_only
+from knowmore._base import Array, Frozen, mixed, read_only
 from knowmore.linalg.counting import loops
 from knowmore.linalg.tables import FARTHEST, LARGEST, beyond, blocks
 

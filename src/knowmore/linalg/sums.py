@@ -20,9 +20,20 @@ from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
-from knowmore._progress import report
-from knowmore.arguments import a_type, one_each, real_numbers, some
-from knowmore.arrays import Array, Frozen, derived, enough_memory, read_only
+from knowmore._base import (
+    Array,
+    Frozen,
+    a_type,
+    available_memory,
+    check_free,
+    derived,
+    enough_memory,
+    one_each,
+    read_only,
+    real_numbers,
+    report,
+    some,
+)
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, UnknownId
 from knowmore.linalg.counting import HALF, added, approximate, in_words, loops, padded, trimmed
 from knowmore.linalg.grid import LAYOUTS, Grid, limbs
@@ -30,7 +41,6 @@ from knowmore.linalg.tables import BLOCK, block, height, table
 from knowmore.linalg.tasks import side_by_side
 from knowmore.linalg.threads import FEW, blas_threads
 from knowmore.linalg.totals import HEAVIEST, UNIT, WORDS, Batch, Firsts, Total, combined
-from knowmore.memory import available_memory, check_free
 
 Key = Hashable
 

@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from knowmore.arrays import Array
-from knowmore.compiling import Function, compiled
-from knowmore.concurrency import uninterrupted
+from knowmore._base import Array, Function, compiled, uninterrupted
 
 
 class Sweep(NamedTuple):

@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 from scipy import sparse
 
-from knowmore.arguments import check_sparse, real_numbers, some, unmasked
-from knowmore.arrays import Array
+from knowmore._base import Array, check_sparse, real_numbers, some, unmasked
 from knowmore.errors import InvalidInput
 from knowmore.linalg.counting import READ
 

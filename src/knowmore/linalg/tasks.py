@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, suppress
 from threading import Condition
 from typing import TypeVar
 
-from knowmore.concurrency import apart
+from knowmore._base import apart
 from knowmore.linalg.threads import FEW, TINY, blas_threads, threads_for
 
 P = TypeVar("P")

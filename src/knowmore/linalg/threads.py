@@ -21,7 +21,7 @@ from typing import Any, final
 import scipy.linalg.blas  # noqa: F401  the controller must find SciPy's library loaded
 from threadpoolctl import ThreadpoolController
 
-from knowmore.concurrency import moment
+from knowmore._base import moment
 
 # Fewer multiplications than this are faster on one thread. Measured: a solve for ten classes takes
 # about the same time on one and on two at twelve hundred examples.

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from knowmore.arrays import Array, read_only
+from knowmore._base import Array, read_only
 from knowmore.linalg.counting import HALF, WORD, added, loops, padded, shifted, trimmed
 from knowmore.linalg.grid import LAYOUTS, Grid, Limb, limbs
 from knowmore.linalg.threads import threads_for

@@ -16,24 +16,29 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from knowmore._progress import report
-from knowmore.arrays import Array, Frozen, bounded, derived, first_not_finite, norm
+from knowmore._base import (
+    Array,
+    Frozen,
+    bounded,
+    check_free,
+    derived,
+    first_not_finite,
+    norm,
+    report,
+)
 from knowmore.errors import InvalidInput, NotPositiveDefinite, warn
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
-from knowmore.linalg import Factor
-from knowmore.linalg.factor import probes
-from knowmore.linalg.products import product
-from knowmore.memory import check_free
-from knowmore.models.weights import Weighting
+from knowmore.linalg import Factor, probes, product
+from knowmore.models.targets import Weighting
 
 # Kernel values that are in memory at a time while a question is answered.
 _NUMBERS = 2**23
 # Rows by which the panels of a triangle exceed it, at most.
 _PADDING = 256
-# A model of fewer examples lacks neither memory nor time.
+# Below this size, skip the checks of memory and time.
 MANY = 4000
-# So few have a matrix of four megabytes at most.
+# At most this many examples have a matrix of four megabytes or less.
 _FEW = 700
 # Operations a second of a factorisation on two cores that do nothing else.
 _RATE = 5e10
@@ -42,7 +47,7 @@ _WAYS_OUT = (
     "behind Landmarks if the kernel is not linear) and forests (ForestGPClassifier and "
     "ForestGPRegressor)."
 )
-# How many times the noise a sceptic expects.
+# The factor of the noise of a robust model.
 _DOUBT = 10.0
 # Columns whose largest number is between these are solved for as they are.
 _UNSCALED = 1e-50, 1e50
@@ -102,10 +107,10 @@ class Covariance(Frozen):
 
     @derived
     def noisier(self) -> Covariance:
-        """The same examples with ten times the noise, factorised from scratch.
+        """The covariance of these examples with ten times the noise, factorised from scratch.
 
-        Itself, if there is no noise, if numbers do not reach so far, or if even so much noise is
-        too little to start from scratch with.
+        `self`, if there is no noise, if the numbers would overflow, or if the matrix with more
+        noise is not positive definite either.
         """
         largest = np.finfo(self.factor.dtype).max / _DOUBT**2
         if not self.noise or self.diagonal.max(initial=0) > largest:
@@ -114,14 +119,14 @@ class Covariance(Frozen):
         noise, settings = _DOUBT * self.noise, (self.weighting, self.update)
         with suppress(NotPositiveDefinite):
             found = Covariance.of(self.kernel, noise, self.examples, empty, *settings)
-            # There is no sceptic of a sceptic.
+            # The chain ends here: no covariance of a hundred times the noise.
             vars(found)["noisier"] = found
             return found
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        # It is made anew where it is asked for.
-        return {name: one for name, one in super().__getstate__().items() if name != "noisier"}
+        # A cache: computed again on demand.
+        return {name: value for name, value in super().__getstate__().items() if name != "noisier"}
 
     @property
     def X(self) -> Array:
@@ -156,11 +161,11 @@ class Covariance(Frozen):
         since: tuple[Array, int] | None = None,
         asked: Asked | None = None,
     ) -> tuple[Covariance, Array]:
-        """The same, and what of H (h, m) is still known: leading rows of the factor's F(B).
+        """`follow`, and the leading rows of H (h, m) that stay valid, where H = F(B) by the factor.
 
-        B there has the rows of the examples that stay, as they were.
-        since : `examples.since` ours, if that is known
-        asked : the last single row that was asked about, which often is the next to be learnt
+        The rows of B for examples that stay do not change.
+        since : `examples.since` our examples, if known
+        asked : the last single row that was asked about, often the next to be learnt
         """
         factor, H = self.reduced(examples, H, since, asked)
         single = self.update == "iterative" and factor.size
@@ -220,7 +225,7 @@ class Covariance(Frozen):
         """
         traits, n = self.factor.traits, len(examples)
         if n <= _FEW:
-            # Whatever changes: compiled once, and the whole matrix is small.
+            # For any change: the code is compiled once, and the whole matrix is small.
             if not examples.extend(self.examples):
                 traits.load(self.factor.dtype)
             return 0
@@ -361,7 +366,7 @@ class Covariance(Frozen):
         return self.tolerates(len(examples), extremes, max_variance)
 
     def tolerates(self, n: int, weights: tuple[float, float], max_variance: float) -> bool:
-        """The same for any n examples of weights between these two."""
+        """Whether any n examples, of weights between these two, are well conditioned."""
         if not is_positive(self.kernel):
             return False
         least, most = self.noise / weights[1], self.noise / weights[0]
@@ -423,7 +428,7 @@ class Covariance(Frozen):
             yield rows, K
 
     def residual(self, A: Array, T: Array) -> float:
-        """How far A (n, M) is from K~^-1 T, and the factor from that of K~, whichever is further.
+        """The distance of A (n, M) from K~^-1 T, or of the factor from K~, whichever is larger.
 
         The backward error |T - K~A| / (|K~| |A| + |T|), Frobenius norms: the smallest relative
         change of K~ and T for which A is exact (Rigal and Gaches). For the factor, the same of what

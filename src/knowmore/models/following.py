@@ -16,15 +16,14 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from knowmore.arguments import a_type, real_numbers
-from knowmore.arrays import Array, Frozen, bounded, derived
-from knowmore.concurrency import cached_property
+from knowmore._base import Array, Frozen, a_type, bounded, cached_property, derived, real_numbers
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.examples import Examples, Rows
 from knowmore.kernels import cross
-from knowmore.linalg.products import product
+from knowmore.linalg import product
 from knowmore.models.covariance import finite
-from knowmore.models.kernel_model import KernelModel, in_squares
+from knowmore.models.kernel_model import KernelModel
+from knowmore.models.targets import in_squares
 
 
 class _Sums(NamedTuple):
@@ -44,12 +43,12 @@ class _Known(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Following(Frozen):
-    """The answers of a model for rows X; `follow` gives those of another model, at less cost.
+    """The answers of a model for rows X; `follow` moves on to another model at less cost.
 
     model : a kernel model. One with an explicit inverse is asked anew each time, and one of the
         squared hinge for its scores.
     X : the rows that are asked about, (m, d)
-    side : what else is known of them, (m, q), as for `KernelModel.mean`
+    side : side information about the rows, (m, q), as for `KernelModel.mean`
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore.edits import Add, Remove
@@ -96,13 +95,13 @@ class Following(Frozen):
 
     @property
     def variance(self) -> Array:
-        """Their variances, noise included, (m,), or (m, M): `model.variance(X)`."""
+        """The variances of the rows, noise included, (m,), or (m, M): `model.variance(X)`."""
         return self._variance
 
     def covariance(self, rows: Array) -> Array:
-        """The posterior covariance of all rows with those of these numbers (k,), (m, k).
+        """The posterior covariance (m, k) of all rows with the rows of these numbers (k,).
 
-        Without noise; the targets are those that the model learns, normalised if it does that.
+        Without noise, and in the units of the targets that the model learns.
         """
         covariance, X = self.model.covariance, self.X[rows]
         prior = finite(covariance.kernel, cross(covariance.kernel, self.X, X))

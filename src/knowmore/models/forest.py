@@ -15,26 +15,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, TypeVar, final
+from typing import ClassVar, NamedTuple, TypeVar, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen, derived, enough_memory
-from knowmore.edits import Add, Edit, Id, Remove, check_kind
+from knowmore._base import Array, Frozen, Id, derived, enough_memory
+from knowmore.edits import Add, Edit, Remove, check_kind
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, default_kernel
-from knowmore.kernels.distances import rows_to_settle_width
+from knowmore.kernels import AnyKernel, default_kernel, rows_to_settle_width
 from knowmore.models.covariance import MANY, check_memory
-from knowmore.models.kernel_model import KernelModel, loo_scores
-from knowmore.models.loo import LooScores
+from knowmore.models.kernel_model import KernelModel
+from knowmore.models.loo import LooScores, loo_scores
 from knowmore.models.probabilities import Trial
-from knowmore.models.trees import REMEDY, Changes, Leaf, Members, Node, Tree, digest, keys_of
+from knowmore.models.trees import REMEDY, Changes, InnerNode, Leaf, Members, Tree, digest, keys_of
 from knowmore.models.unrelated import isolated
 
 # The examples of a leaf of the tree that finds them by their ids.
 _SHELF = 512
-# So many examples at most decide the temperature.
+# At most this many examples decide the temperature.
 _JUDGED = 8192
 # More examples than a leaf can have.
 _LARGEST = 2**31
@@ -46,7 +45,7 @@ Reached = list[tuple[KernelModel, Array]]
 
 
 class Extremes(NamedTuple):
-    """Of all examples, now or before: the largest kappa(x, x), the least and the largest weight."""
+    """The largest kappa(x, x), the least and the largest weight of all examples so far."""
 
     peak: float = 0.0
     lightest: float = 1.0
@@ -73,6 +72,11 @@ class Forest(Frozen):
     >>> len(list(forest.trees[0].leaves())), len(list(forest.apply(Remove((0,))).trees[0].leaves()))
     (2, 1)
     """
+
+    keeps_rows: ClassVar[bool] = True
+    has_gram: ClassVar[bool] = False
+    one_covariance: ClassVar[bool] = False
+    best_novelty: ClassVar[str] = "probability"
 
     store: Tree = field(repr=False)
     trees: tuple[Tree, ...] = field(repr=False)
@@ -101,7 +105,9 @@ class Forest(Frozen):
         bare = cls(store, trees, model, seed, settled, examples.next_id, Extremes())
         return bare._sure(members)
 
-    def planted(self, store: Node | Leaf, roots: Sequence[Node | Leaf], next_id: int) -> Forest:
+    def planted(
+        self, store: InnerNode | Leaf, roots: Sequence[InnerNode | Leaf], next_id: int
+    ) -> Forest:
         """The batch fit whose trees were grown elsewhere; this one holds no examples.
 
         store, roots : of the trees of this one, as `Tree.grown` returns them
@@ -117,12 +123,12 @@ class Forest(Frozen):
 
     @property
     def kernel(self) -> AnyKernel:
-        """That of all leaves."""
+        """The kernel of all leaves."""
         return self.model.covariance.kernel
 
     @property
     def examples(self) -> Examples:
-        """All examples that are held, in the order in which they came. It takes a pass over all."""
+        """All examples, in the order in which they came. It takes a pass over all leaves."""
         return self._examples
 
     @derived
@@ -131,12 +137,12 @@ class Forest(Frozen):
 
     @property
     def labels(self) -> Array:
-        """The labels of some examples that are held, of none if there are none."""
+        """Sample labels, none if there are no examples; they fix the type of new labels."""
         return self.store.first.members.labels
 
     @property
     def names(self) -> Array:
-        """What the columns of scores stand for, (M,): the classes, or the numbers of targets."""
+        """The columns of scores, (M,): the classes, or the numbers of targets."""
         return self.trees[0].root.classes if self.classes else np.arange(len(self.model.names))
 
     @property
@@ -146,7 +152,7 @@ class Forest(Frozen):
 
     @property
     def count(self) -> int:
-        """How many examples have a weight above zero."""
+        """The number of examples of a weight above zero."""
         return self.trees[0].root.count
 
     @property
@@ -160,7 +166,7 @@ class Forest(Frozen):
     # -- edits -------------------------------------------------------------------------------
 
     def apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Forest:
-        """The forest after an edit. Whatever could fail later raises now.
+        """The forest after an edit. An error that could come later is raised now.
 
         kernel : if given, an unsettled kernel is replaced by this one
         """
@@ -193,7 +199,7 @@ class Forest(Frozen):
         return changed._sure(new)
 
     def _around(self, ids: tuple[Id, ...]) -> Examples:
-        """Those of the examples that are kept where these ids would be."""
+        """The examples on the shelves where these ids belong."""
         keys = keys_of(ids)
         shelves = [leaf.members for leaf, _ in self.store.reached(np.empty((len(ids), 0)), keys)]
         some = shelves or [self.store.first.members]
@@ -230,7 +236,7 @@ class Forest(Frozen):
                 check_memory(len(examples), needed, "leaf", REMEDY)
 
     def _with_width(self, examples: Examples) -> Forest:
-        """Of other examples, with the kernel width of these, settled if there are enough."""
+        """The forest of these examples with their kernel width, settled if there are enough."""
         X = examples.counted.X
         first = rows_to_settle_width(X)
         return self._anew(examples, default_kernel(X[:first]), settled=first is not None)
@@ -306,18 +312,40 @@ class Forest(Frozen):
         ]
 
     def _asked(self, tree: Tree, X: Array, question: Callable[[Leaf], Answers]) -> Array:
-        """What the leaves of a tree answer for the rows X (m, d) that they are reached by."""
+        """The answers of a tree for rows X (m, d), each by the leaf that the row reaches."""
         parts = [(rows, answered(question(leaf), X, rows)) for leaf, rows in tree.reached(X)]
         order = np.concatenate([rows for rows, _ in parts]).argsort()
         return np.concatenate([answers for _, answers in parts])[order]
 
-    def loo(self, groups: Array | None = None) -> LooScores:
-        """Predictions for the examples, in their order, from those of other groups; groups (n,).
+    @property
+    def left_out(self) -> ForestLeaveOneOut:
+        """The examples, each predicted by the forest without it."""
+        return ForestLeaveOneOut(self)
+
+    @derived
+    def temperature(self) -> float:
+        """tau of the probabilities Phi(mu^(c) / sigma)^(1 / tau), from leave-one-out."""
+        return self.left_out.temperature()
+
+    def residual(self) -> float:
+        """How far the leaf that is furthest off is from its batch fit."""
+        return max(leaf.current.residual() for tree in self.trees for leaf in tree.leaves())
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ForestLeaveOneOut:
+    """The examples of a forest, each predicted by the forest without it, in closed form."""
+
+    forest: Forest
+
+    def scores(self, groups: Array | None = None) -> LooScores:
+        """Predictions for the examples by the examples of other groups; groups (n,).
 
         Each tree keeps the shape that it has with all examples: only the GP of a leaf leaves them
         out. An example is silent if it is so in every tree.
         """
-        serials = self.examples.serials
+        serials = self.forest.examples.serials
 
         def left(leaf: Leaf) -> LooScores:
             at = np.searchsorted(serials, leaf.members.serials)
@@ -326,76 +354,75 @@ class Forest(Frozen):
         return self._left_out(lambda leaf: leaf.examples, left)
 
     def unseen(self) -> LooScores:
-        """The same for each example whose weight is above zero, as if it were a new row."""
+        """Predictions for each example of a weight above zero, as if it were a new row."""
         return self._left_out(
-            lambda leaf: leaf.examples.counted, lambda leaf: leaf.current.unseen()
+            lambda leaf: leaf.examples.counted, lambda leaf: leaf.current.left_out.unseen()
         )
 
-    def unrelated_left_out(self) -> Array:
+    def unrelated(self) -> Array:
         """Which examples have nothing in common with any other in their leaves, (n,)."""
-        found = np.ones(self.count, dtype=bool)
-        serials = self.examples.counted.serials
-        for leaf in (leaf for tree in self.trees for leaf in tree.leaves()):
+        found = np.ones(self.forest.count, dtype=bool)
+        serials = self.forest.examples.counted.serials
+        for leaf in (leaf for tree in self.forest.trees for leaf in tree.leaves()):
             at = np.searchsorted(serials, leaf.examples.counted.serials)
             gp = leaf.current
-            found[at] &= isolated(gp) | gp.unrelated_left_out()
+            found[at] &= isolated(gp) | gp.left_out.unrelated()
         return found
 
     def backing(self) -> Array:
-        """What the others of its class say of each example of a weight above zero: see `Trial`."""
-        return self._trial(self.store.members).backing
+        """The score of each example by the others of its class alone, (n,): see `Trial`."""
+        return self._trial(self.forest.store.members).backing
 
-    @derived
     def temperature(self) -> float:
         """tau of the probabilities Phi(mu^(c) / sigma)^(1 / tau), from leave-one-out.
 
         By all examples, or by those in some leaves of the first tree, evenly spaced, if there are
         many: to leave each out, all leaves that it is in are factorised.
         """
-        if not self.classes or self.count < 2:
+        if not self.forest.classes or self.forest.count < 2:
             return 1.0
-        leaves = [leaf.members for leaf in self.trees[0].leaves()]
-        some = -(-_JUDGED * len(leaves) // self.count)
+        leaves = [leaf.members for leaf in self.forest.trees[0].leaves()]
+        some = -(-_JUDGED * len(leaves) // self.forest.count)
         chosen = np.unique(np.linspace(0, len(leaves) - 1, some).astype(int))
         members = Members.joined([leaves[i] for i in chosen])
         # An example is in another leaf of each tree.
-        few = np.argsort(members.keys, kind="stable")[: _JUDGED // len(self.trees)]
+        few = np.argsort(members.keys, kind="stable")[: _JUDGED // len(self.forest.trees)]
         return self._trial(members.take(np.sort(few))).temperature
 
     def _trial(self, members: Members) -> Trial:
-        """What the forest says of these members whose weight is above zero, each left out."""
-        members, names = members.take(members.weights > 0), self.names
-        k, share = len(members), 1 / len(self.trees)
+        """The trial of these members of a weight above zero, each left out."""
+        members, names = members.take(members.weights > 0), self.forest.names
+        k, share = len(members), 1 / len(self.forest.trees)
         scores, variance, backing = np.zeros((k, len(names))), np.zeros(k), np.zeros(k)
         silent = np.ones(k, dtype=bool)
-        for tree in self.trees:
+        for tree in self.forest.trees:
             for leaf, rows in tree.reached(members.X, members.keys):
                 gp = leaf.current
                 at = np.searchsorted(gp.examples.serials, members.serials[rows])
-                said, spread, nothing = gp.unseen()
+                said, spread, nothing = gp.left_out.unseen()
                 scores[rows] += share * said[np.ix_(at, columns_in(gp, names))]
                 variance[rows] += share * spread[at]
                 silent[rows] &= nothing[at]
-                backing[rows] += share * gp.backing()[at]
+                backing[rows] += share * gp.left_out.backing()[at]
         codes = np.searchsorted(names, members.labels)
         counts = self._counts() - np.bincount(codes[silent], minlength=len(names))
         return Trial(scores, variance, silent, backing, codes, counts)
 
     def _counts(self) -> Array:
-        """How many examples of a weight above zero each class has, (M,)."""
-        counts = np.zeros(len(self.names), dtype=int)
-        for leaf in self.trees[0].leaves():
+        """The number of examples of a weight above zero in each class, (M,)."""
+        counts = np.zeros(len(self.forest.names), dtype=int)
+        for leaf in self.forest.trees[0].leaves():
             held = leaf.members.labels[leaf.members.weights > 0]
             classes, number = np.unique(held, return_counts=True)
-            counts[np.searchsorted(self.names, classes)] += number
+            counts[np.searchsorted(self.forest.names, classes)] += number
         return counts
 
     def _left_out(
         self, held: Callable[[Leaf], Examples], left: Callable[[Leaf], LooScores]
     ) -> LooScores:
-        """What is `left` for those of the examples of a leaf that are `held`, of all trees."""
-        names, trees = self.names, []
-        for tree in self.trees:
+        """The mean over all trees of what `left` gives for the examples `held` of each leaf."""
+        names, trees = self.forest.names, []
+        for tree in self.forest.trees:
             found, serials = [], []
             for leaf in tree.leaves():
                 scores, *others = left(leaf)
@@ -405,13 +432,9 @@ class Forest(Frozen):
             trees.append([np.concatenate(each)[order] for each in zip(*found, strict=True)])
         scores, variances, silent = zip(*trees, strict=True)
         variance = np.mean(variances, axis=0)
-        if not self.classes:
+        if not self.forest.classes:
             variance = variance + np.var(scores, axis=0)
         return LooScores(np.mean(scores, axis=0), variance, np.all(silent, axis=0))
-
-    def residual(self) -> float:
-        """How far the leaf that is furthest off is from its batch fit."""
-        return max(leaf.current.residual() for tree in self.trees for leaf in tree.leaves())
 
 
 def columns_in(leaf: KernelModel, names: Array) -> Array:
@@ -428,7 +451,7 @@ def _scores(leaf: KernelModel, names: Array, X: Array) -> Array:
 
 
 def answered(ask: Callable[[Array], T], X: Array, rows: Array) -> T:
-    """What is answered for these rows (k,) of X (m, d); an error names the row of X."""
+    """The answer `ask` gives for these rows (k,) of X (m, d); an error names the row of X."""
     try:
         return ask(X[rows])
     except InvalidInput:

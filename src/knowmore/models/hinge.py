@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from knowmore.arrays import Array
+from knowmore._base import Array
 from knowmore.errors import KnowmoreError
 from knowmore.linalg import Border
 
@@ -44,7 +44,7 @@ class Hinge(NamedTuple):
     A : coefficients, (n, M); zero if an example is not active
     offsets : (M,)
     left : the scores of the examples, each left out, (n, M)
-    said : what the examples of each class say of each example, left out, (n, M): see `Trial`
+    said : the scores of each example, left out, by the examples of each class: see `Trial`
     """
 
     A: Array
@@ -54,7 +54,7 @@ class Hinge(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """One column: the active rows (s,), the inverse of their matrix (s, s), and its border."""
+    """A column: its active rows (s,), the inverse of their matrix (s, s), and the border."""
 
     rows: Array
     P: Array
@@ -69,7 +69,7 @@ class _Column(NamedTuple):
         return A[:, 0], float(b[0])
 
     def diagonal(self) -> Array:
-        """That of the (bordered) inverse, (s,)."""
+        """The diagonal of the (bordered) inverse, (s,)."""
         d = np.diagonal(self.P)
         return d if self.border is None else self.border.inverse_diagonal(d)
 
@@ -157,7 +157,7 @@ def _minimum(K: Array, noise: Array, t: Array, f: Array, *, bias: bool) -> _Colu
     """
     active = t * f < 1
     if not active.any():
-        # Any would do: all are.
+        # Any start will do: all examples are active.
         active = np.ones_like(active)
     here: _Point | None = None
     for _ in range(_TOO_MANY):
@@ -189,7 +189,7 @@ def _column(K: Array, noise: Array, rows: Array, *, bias: bool) -> _Column:
 
 
 def _least(K: Array, noise: Array, t: Array, column: _Column) -> _Point:
-    """What is least for the examples of the column, as squares."""
+    """The least-squares solution for the active examples of a column."""
     rows, a = column.rows, np.zeros_like(t)
     a[rows], b = column.solved(t[rows])
     slack = 1 - t * (K[:, rows] @ a[rows] + b)

@@ -17,24 +17,39 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from math import log
-from typing import Any, Final, NamedTuple, final
+from typing import Any, ClassVar, Final, NamedTuple, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen, bounded, derived, enough_memory, first_not_finite
+from knowmore._base import (
+    Array,
+    Frozen,
+    bounded,
+    check_free,
+    derived,
+    enough_memory,
+    first_not_finite,
+)
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
-from knowmore.linalg import Cholesky, Factor, Grid, Sums
-from knowmore.linalg.products import eigh, product
-from knowmore.linalg.sums import FEWER_COLUMNS, LOG_UNIT, MANY_BYTES, NO_ROWS
-from knowmore.linalg.tables import blocks
-from knowmore.linalg.tasks import side_by_side
-from knowmore.linalg.totals import UNIT, WORDS
-from knowmore.memory import check_free
-from knowmore.models.expected import expected_trial
-from knowmore.models.likelihood import log_marginal_likelihood
+from knowmore.linalg import (
+    FEWER_COLUMNS,
+    LOG_UNIT,
+    MANY_BYTES,
+    NO_ROWS,
+    UNIT,
+    WORDS,
+    Cholesky,
+    Factor,
+    Grid,
+    Sums,
+    blocks,
+    eigh,
+    product,
+    side_by_side,
+)
 from knowmore.models.loo import LooMoments, LooScores, silenced, tied
 from knowmore.models.null_space import NullSpace, Removed
-from knowmore.models.probabilities import best_temperature
+from knowmore.models.probabilities import best_temperature, expected_trial, log_marginal_likelihood
 from knowmore.models.unrelated import FEW
 
 # The noises to choose from, as a multiple of the mean of the eigenvalues: twenty for each power of
@@ -48,7 +63,7 @@ _ROWS: Final = 2048
 
 
 class _Moments(NamedTuple):
-    """What the model needs of its examples, in the units of the features and targets.
+    """Moments of the examples, in the units of the features and targets.
 
     weight : the sum of the weights, N
     means : of the features, (D,), and of the targets, (M,); zero without an intercept
@@ -102,6 +117,11 @@ class LinearModel(Frozen):
            [-1.21,  1.21]])
     """
 
+    keeps_rows: ClassVar[bool] = False
+    has_gram: ClassVar[bool] = False
+    one_covariance: ClassVar[bool] = True
+    best_novelty: ClassVar[str] = "mahalanobis"
+
     sums: Sums
     names: Array
     wanted_noise: float | str
@@ -123,6 +143,11 @@ class LinearModel(Frozen):
         if self.classes and sums.groups.keys() != self.sums.groups.keys():
             return self.of_classes(sums, self.wanted_noise, intercept=self.intercept)
         return replace(self, sums=sums)
+
+    @property
+    def count(self) -> int:
+        """The number of rows learnt."""
+        return self.sums.rows
 
     def check_room(self, more: Sums | None = None) -> None:
         """Raise NotEnoughMemory if the rows, and more, cannot be learnt and then be asked about."""
@@ -227,7 +252,7 @@ class LinearModel(Frozen):
 
     @derived
     def _factor(self) -> tuple[Factor, float]:
-        """That of A, and what had to be added to its diagonal, relative to that of the scatter."""
+        """The factor of A, and the jitter added, relative to the diagonal of the scatter."""
         S = self.moments.scatter
         diagonal = np.diagonal(S)
         # Rounding may leave a singular scatter less than nothing, if the noise is as small.
@@ -241,7 +266,7 @@ class LinearModel(Frozen):
 
     @property
     def added(self) -> float:
-        """What had to be added to the variance of each feature, relative to it; zero if nothing."""
+        """The jitter added to the variance of each feature, relative to it; usually zero."""
         return self._factor[1]
 
     @derived
@@ -326,11 +351,11 @@ class LinearModel(Frozen):
 
     def _leverages(self, Z: Array) -> Array:
         """z' A^-1 z of rows Z (m, D) about the mean, and 1/N with an intercept, (m,)."""
-        H = product(Z, self._root)
+        H = product(Z, self.root)
         return np.asarray(np.einsum("ij,ij->i", H, H) + self.intercept / self.moments.weight)
 
     @derived
-    def _root(self) -> Array:
+    def root(self) -> Array:
         """R (D, D) with A^-1 = R R'. A product with it is faster than a solve, which has steps."""
         with _room():
             return np.ascontiguousarray(self._factor[0].half_solve(np.eye(len(self.grid))).T)
@@ -358,7 +383,7 @@ class LinearModel(Frozen):
 
     @derived
     def null_space(self) -> NullSpace:
-        """Where the classes are: see `null_space`."""
+        """The null space of the classes: see `NullSpace`."""
         return NullSpace(self._indicators[2])
 
     def nearest(self, X: Any) -> Array:
@@ -367,9 +392,9 @@ class LinearModel(Frozen):
         return self.null_space.nearest(self._asked(X, lambda Z: product(Z, W) + share))
 
     def nearest_left_out(self, X: Any, codes: Array, weights: Array) -> Array:
-        """The same for rows that were learnt, (n,), of classes `codes` (n,), by the others.
+        """`nearest` for learnt rows of classes `codes` (n,), each by the other rows, (n,).
 
-        What `null_space` needs of a row is w (e - m) / sigma^2 and sigma^2 / (w (1 - h)): see
+        The null space needs of a row w (e - m) / sigma^2 and sigma^2 / (w (1 - h)): see
         `loo`.
         """
         W, share, _ = self._indicators
@@ -422,10 +447,10 @@ class LinearModel(Frozen):
         names, counts = self.names[order].tolist(), counts[order]
         m, W = self.moments, self.weights[:, order]
         N = self.sums.weights(names) / UNIT
-        # Of each class the scores of its mean, about those of the mean of all.
+        # The scores of the mean of each class, about the scores of the mean of all rows.
         C = product(self.sums.cross(names, centred=self.intercept), W) / N[:, None]
         scatter = (product(W.T, product(m.scatter, W)) - (C.T * N) @ C) / (n - len(names))
-        taken = len(m.scatter) - self.noise * float(np.einsum("ij,ij->", self._root, self._root))
+        taken = len(m.scatter) - self.noise * float(np.einsum("ij,ij->", self.root, self.root))
         h = min((taken + self.intercept) / n, 1 - _EPS)
         trial = expected_trial(C + m.means[1][order], scatter, counts, h, self.noise)
         return best_temperature(
@@ -433,9 +458,9 @@ class LinearModel(Frozen):
         )
 
     def _by_means(self) -> list[int]:
-        """The columns of the classes in the order of their means, whatever the names are.
+        """The columns of the classes in the order of their means, so that names do not matter.
 
-        Draws that were given out in the order of the names would make these count. Classes with the
+        Draws given out in the order of the names would make the names count. Classes with the
         same mean, weight and number of rows are the same to the model.
         """
         sums, keys = self.sums, self.names.tolist()
@@ -467,7 +492,7 @@ class LinearModel(Frozen):
             matrix that has h on its diagonal
         """
         # Computed first: threads would compute them twice.
-        _ = self.weights, self._root, self._condition, self._shift
+        _ = self.weights, self.root, self._condition, self._shift
         parts = [*_parts(X.shape[0], groups)]
 
         def left_out(rows: Any) -> LooScores:
@@ -544,7 +569,7 @@ class LinearModel(Frozen):
             free = np.maximum(1 - h, _EPS)
             return _Without(missed / free[:, None], h, free, 1 - h)
         root = np.sqrt(w)[:, None]
-        H = product(root * Z, self._root)
+        H = product(root * Z, self.root)
         H = np.hstack([H, self.intercept * root / np.sqrt(self.moments.weight)])
         missed, free, least = _solved_without(H, root * missed)
         return _Without(missed / root, np.einsum("ij,ij->i", H, H), free, np.array([least]))
@@ -557,7 +582,7 @@ class LinearModel(Frozen):
             for part in (w, w[:, None] * apart, w[:, None] * apart**2)
         )
         others = np.maximum(m.weight - share, _EPS)[:, None]
-        # The mean of the others is y / others away from that of all.
+        # The mean of the others is y / others away from the mean of all.
         moved = self.intercept * y**2 / others
         spread = m.squares - squares - moved
         equal = spread <= self._roundings * (m.squares + squares + moved)
@@ -577,8 +602,8 @@ class LinearModel(Frozen):
 
     @derived
     def _condition(self) -> float:
-        """|D^1/2 A^-1 D^1/2|, D = diag A, by its trace: whatever the units of the features."""
-        return float(self._size**2 @ np.einsum("ij,ij->i", self._root, self._root))
+        """|D^1/2 A^-1 D^1/2|, D = diag A, by its trace; the units of the features cancel."""
+        return float(self._size**2 @ np.einsum("ij,ij->i", self.root, self.root))
 
     @derived
     def _shift(self) -> float:

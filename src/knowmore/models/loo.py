@@ -1,6 +1,6 @@
 """Leaving examples out, in closed form.
 
-P = K~^-1, A = PT (n, M). The prediction for the examples of a group g by a model without them
+P = K~^-1, A = PT (n, M). The prediction for the examples of a group g by a model without g
 (Rasmussen and Williams, section 5.4.2, for one; block inversion gives the same for many):
 
     mean      T_g - P_gg^-1 A_g
@@ -16,24 +16,27 @@ likely with the sign of the example's own target. This module alone decides what
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 
 import numpy as np
 
-from knowmore.answers import Answer
-from knowmore.arrays import Array
+from knowmore._base import Answer, Array
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Border
-from knowmore.linalg.products import eigh, product
-from knowmore.models.weights import Weighting
+from knowmore.models.probabilities import Trial
+from knowmore.models.targets import Targets, Units, in_squares
+from knowmore.models.unrelated import unrelated_left_out
 
-# The noise as a multiple of the mean kappa(x, x): two values for each power of ten.
-_NOISES = 10.0 ** np.arange(5, -5.5, -0.5)
-_EPS = float(np.finfo(float).eps)
+if TYPE_CHECKING:
+    from knowmore.models.kernel_model import KernelModel, Model
+
+# A variance left out includes the noise sigma^2 / w of the example. Below this weight only rounding
+# is left after the noise is taken off: the example is asked about as a new row instead.
+_LIGHT = 1e-6
+EPS = float(np.finfo(float).eps)
 
 
 @final
@@ -128,14 +131,13 @@ def leave_out(
     T: Array,
     codes: Array,
     scale: Scale,
-    border: Border | None,
-    offsets: Array,
 ) -> LooMoments:
-    """Each example by all that are not of its group, `codes` (n,).
+    """Each example by the examples of other groups, `codes` (n,); the prior is zero.
 
     P : the diagonal of the inverse, (n,), if each example is its own group; else a function that
         gives the inverse's rows and columns g (k,), (k, k)
-    border, offsets : those of a bias; P and A are then those of the bordered matrix
+
+    With a bias, P and A are blocks of the bordered inverse and solution: see `with_bias`.
     """
     if callable(P):
         mean, variance, diagonal = np.empty_like(T), np.empty(len(T)), np.empty(len(T))
@@ -148,14 +150,20 @@ def leave_out(
     else:
         mean, variance, diagonal = T - A / P[:, None], 1 / P, P
     # |D^1/2 P D^1/2|, D = diag K~, by its trace, or by the noise, which K~ exceeds: the condition
-    # of K~ that counts, whatever the units of its rows.
+    # of K~, in which the units of its rows cancel.
     with np.errstate(divide="ignore", over="ignore"):
         by_noise = float((scale.diagonal / scale.noise).max())
     condition = min(float(scale.diagonal @ diagonal), by_noise)
     size = np.linalg.norm(np.sqrt(scale.diagonal)[:, None] * A, axis=0)
-    error = bound(T, mean, variance[:, None], condition, size, len(T), scale.eps)
-    prior = np.zeros_like(T) if border is None else border.without(offsets, T - mean, codes)
-    return LooMoments(mean, variance, error, prior)
+    error = bound(T, mean, variance[:, None], condition, size, sum_rounding(len(T), scale.eps))
+    return LooMoments(mean, variance, error, np.zeros_like(T))
+
+
+def with_bias(
+    left: LooMoments, T: Array, codes: Array, border: Border, offsets: Array
+) -> LooMoments:
+    """The closed form with a bias: the prior (n, M) is the offset without the example's group."""
+    return left._replace(prior=border.without(offsets, T - left.mean, codes))
 
 
 # -- what is rounding ----------------------------------------------------------------------------
@@ -167,14 +175,13 @@ def bound(
     variance: Array,
     condition: Array | float,
     size: Array,
-    n: int,
-    eps: float = _EPS,
+    rounding: float,
 ) -> Array:
     """The bound of the rounding of each mean, from arrays that broadcast.
 
     condition : |D^1/2 P D^1/2| for the diagonal D of K~, or more
     size : |D^1/2 a| for the coefficients a that the targets t were solved with
-    n : the rows of K~
+    rounding : the `sum_rounding` of the rows of K~
 
     What is computed is exact for some K~ + E. A factor's E is about eps sqrt(K~_jj K~_kk) in each
     entry (Higham, Accuracy and Stability, theorem 10.3), so that |x'Ey| is about
@@ -183,13 +190,20 @@ def bound(
 
         |D^1/2 x|^2 <= |D^1/2 P D^1/2| x'K~x.
 
-    Besides, t_i, the difference from it, and their difference are rounded. Sums of n roundings grow
-    like sqrt(n). Two of these bound all that was measured: a factor's errors are an eighth of this,
-    those of an inverse after edits two thirds.
+    Besides, t_i, the difference from it, and their difference are rounded.
     """
-    # With a bias a variance is a difference, of which rounding may leave less than nothing.
+    # With a bias a variance is a difference, which rounding may turn negative.
     moved = np.sqrt(condition) * np.sqrt(np.maximum(variance, 0)) * size
-    return np.asarray(2 * np.sqrt(n) * eps * (abs(t) + abs(t - mean) + moved))
+    return np.asarray(rounding * (abs(t) + abs(t - mean) + moved))
+
+
+def sum_rounding(n: int, eps: float = EPS) -> float:
+    """The rounding of a sum of n terms, which grows like sqrt(n).
+
+    Twice that bounds all that was measured: the errors of a factor are an eighth of it, the errors
+    of an inverse after edits two thirds.
+    """
+    return float(2 * np.sqrt(n) * eps)
 
 
 def silenced(left: LooMoments) -> tuple[Array, Array]:
@@ -216,92 +230,235 @@ def tied(scores: Array, error: Array) -> Array:
     return np.where(scores >= top - slack - error, top, scores)
 
 
-# -- the noise with the best predictions ---------------------------------------------------------
+# -- the examples of a model ----------------------------------------------------------------------
 
 
-def noise_by_loo(
-    name: str, kernel: AnyKernel, examples: Examples, weighting: Weighting, *, bias: bool
-) -> float:
-    """The noise, 1 / C of a least-squares SVM, with the best leave-one-out predictions.
+class LeavesOut(Protocol):
+    """Predictions of a model for its examples and new rows, with groups of examples left out."""
 
-    name : the parameter that was given as "loo"
+    def scores(self, groups: Array | None = None) -> LooScores:
+        """Predictions for the examples by the examples of other groups; groups (n,)."""
+
+    def on_rows(
+        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
+    ) -> LooScores:
+        """Predictions for new rows X (m, d).
+
+        groups : of the rows, (m,), and of the examples, (n,), which leave their own rows out
+        """
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """The examples of a kernel model, each predicted by the model without it, in closed form."""
+
+    model: KernelModel
+
+    def scores(self, groups: Array | None = None) -> LooScores:
+        """Predictions for the examples by the examples of other groups; groups (n,).
+
+        The variances are (n, M) if the columns have units, and the units are then computed without
+        the group. The beta of a transfer stays: it was chosen on these very scores.
+        """
+        model = self.model
+        left = self.for_targets(model.targets, groups)
+        if model.hinge is None:
+            return left
+        if groups is not None:
+            raise InvalidInput(
+                "Groups are left out in closed form of least squares alone. Use loss='squared', or "
+                "leave out one example at a time."
+            )
+        return left._replace(scores=np.where(left.silent[:, None], left.scores, model.hinge.left))
+
+    def unseen(self) -> LooScores:
+        """Predictions for each example left out alone, as if it were a new row of weight one.
+
+        The variances of `scores` include the noise sigma^2 / w of an example of weight w.
+        """
+        model = self.model
+        scores, variance, silent = self.scores()
+        noise, w = np.asarray(model.covariance.noise), model.covariance.weights
+        light = np.flatnonzero(w < _LIGHT)
+        if (rest := model.targets.rest()) is not None:
+            noise, w = noise * rest.scale**2, w[:, None]
+        variance = np.maximum(variance + noise * (1 - 1 / w), noise)
+        if len(light) and rest is None and noise > 0:
+            # s / (1 - s w / sigma^2) for the posterior variance s without noise.
+            s = model.covariance.variance(model.covariance.X[light]) - noise
+            variance[light] = noise + s / (1 - s * w[light] / noise)
+        return LooScores(scores, variance, silent)
+
+    def on_rows(
+        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
+    ) -> LooScores:
+        """Predictions for new rows X (m, d), each from the examples of other groups.
+
+        With P = K~^-1, A = PT and q = (P k_x)_g, leaving out g by block inversion gives
+
+            mean      mu_x - q' P_gg^-1 A_g
+            variance  sigma_x^2 + q' P_gg^-1 q
+
+        at weight one. With a bias P and k_x belong to the bordered matrix.
+
+        groups : the groups of the rows, (m,), and of the examples, (n,)
+        """
+        model = self.model
+        k, variance = model.covariance.cross(X), model.covariance.variance(X)
+        W, units = model.covariance.solve(k), model.targets.units
+        # Units change with the group that is left out: what they are mixed from is predicted.
+        A = model.coefficients if units is None else model.solved
+        mean = k.T @ A + (model.offsets if units is None else 0.0)
+        if model.hinge is not None:
+            mean = k.T @ model.hinge.A + model.hinge.offsets
+        if model.border is not None:
+            # What the bias adds: P [k; 1] = K~^-1 k + v (1 - v'k) / s.
+            v, s = model.border.v, model.border.s
+            open_ = 1 - v @ k
+            W += np.outer(v, open_ / s)
+            variance = variance + open_**2 / s
+        near = k != 0
+        for g, rows in _shared(groups):
+            Q = W[np.ix_(g, rows)]
+            taken = np.linalg.solve(self.inverse_block(g), Q)
+            mean[rows] -= taken.T @ A[g]
+            variance[rows] += np.einsum("ij,ij->j", Q, taken)
+            near[np.ix_(g, rows)] = False
+        silent = ~near.any(axis=0)
+        if units is None:
+            return LooScores(model.targets.values(mean, side), variance, silent)
+        rest = _units_without(model.targets, len(X), units, groups)
+        mean = rest.mean + rest.scale * model.targets.mixed(mean, rest)
+        return LooScores(mean, in_squares(variance, rest), silent)
+
+    def backing(self) -> Array:
+        """The score of each example by the others of its class alone, (n,): see `Trial`."""
+        model = self.model
+        at, own = np.arange(len(model.examples)), self._codes
+        if model.hinge is not None:
+            return np.asarray(model.hinge.said[at, own])
+        M = len(model.names)
+        Y = model.coded.basis[:, :M]
+        A, _ = model.eliminated(Y, model.solved[:, :M])
+        return np.asarray(1 - A[at, own] / self.inverse_diagonal())
+
+    def trial(self, n: int | None = None) -> Trial:
+        """Predictions for the first n examples, or all, each left out, with what judges them."""
+        model = self.model
+        left, codes = self.unseen(), self._codes
+        counts = np.bincount(codes[~left.silent], minlength=len(model.names))
+        scores, variance, silent = (part[:n] for part in left)
+        return Trial(scores, variance, silent, self.backing()[:n], codes[:n], counts)
+
+    def temperature(self, *, with_variance: bool = True) -> float:
+        """tau of the probabilities, from a trial of the examples.
+
+        One for a model of values, and for a single example, which leaves none to judge it by.
+        """
+        if not self.model.classes or len(self.model.examples) < 2:
+            return 1.0
+        trial = self.trial()
+        if not with_variance:
+            trial = trial._replace(variance=np.ones(len(self.model.examples)))
+        return trial.temperature
+
+    def unrelated(self) -> Array:
+        """Which examples have nothing in common with any other, (n,)."""
+        return unrelated_left_out(self.model)
+
+    def of_targets(self, groups: Array | None = None) -> tuple[Array, Array]:
+        """Means (n, M) and variances (n,) of the targets T, normalised by all examples."""
+        model = self.model
+        return self.for_targets(replace(model.targets, units=None, shift=None), groups)[:2]
+
+    def for_targets(self, targets: Targets, groups: Array | None = None) -> LooScores:
+        """`scores` for other targets on the same basis, such as targets before a transfer."""
+        model = self.model
+        rest, T = targets.rest(groups), targets.T
+        A, offsets = model.eliminated(T, model.solved @ targets.mix)
+        if rest is not None:
+            A, T = (targets.mixed(B, rest) for B in (model.solved, targets.basis))
+        left = self.moments(A, T, offsets, groups)
+        (scores, silent), variance = silenced(left), left.variance
+        if rest is not None:
+            scores, variance = rest.mean + rest.scale * scores, in_squares(variance, rest)
+        if targets.transfer is not None:
+            # The source's scores always carry information.
+            scores, silent = scores + model.examples.side @ targets.transfer, np.zeros_like(silent)
+        return LooScores(tied(scores, left.error) if targets.classes else scores, variance, silent)
+
+    def moments(
+        self, A: Array, T: Array, offsets: Array, groups: Array | None = None
+    ) -> LooMoments:
+        """The closed form for T (n, M) with coefficients A (n, M) and offsets (M,).
+
+        Y_i - A_i / M_ii is the last equation of the supplement's section 1.
+        """
+        model = self.model
+        codes = np.arange(len(T)) if groups is None else np.unique(groups, return_inverse=True)[1]
+        if model.border is not None and len(np.unique(codes)) < 2:
+            raise InvalidInput(
+                "Leaving all examples out at once leaves none to compute a bias from. Add "
+                "examples, or use smaller groups or bias=False."
+            )
+        P = self.inverse_diagonal() if groups is None else self.inverse_block
+        covariance = model.covariance
+        eps = float(np.finfo(covariance.factor.dtype).eps)
+        scale = Scale(covariance.diagonal, covariance.noise / covariance.weights, eps)
+        left = leave_out(P, A, T, codes, scale)
+        return left if model.border is None else with_bias(left, T, codes, model.border, offsets)
+
+    def inverse_diagonal(self) -> Array:
+        """The diagonal (n,) of the inverse of the (bordered) matrix; the paper's M_ii."""
+        model = self.model
+        diagonal = model.covariance.factor.inverse_diagonal().astype(float)
+        return diagonal if model.border is None else model.border.inverse_diagonal(diagonal)
+
+    def inverse_block(self, rows: Array) -> Array:
+        """Rows and columns `rows` (k,) of the inverse of the (bordered) matrix, (k, k)."""
+        model = self.model
+        E = np.zeros((len(model.examples), len(rows)))
+        E[rows, np.arange(len(rows))] = 1
+        H = model.covariance.factor.half_solve(E).astype(float)
+        block = H.T @ H
+        return block if model.border is None else model.border.inverse_block(rows, block)
+
+    @property
+    def _codes(self) -> Array:
+        """The columns of the labels, (n,)."""
+        return np.searchsorted(self.model.names, self.model.examples.labels)
+
+
+def _shared(groups: tuple[Array, Array] | None) -> Iterator[tuple[Array, Array]]:
+    """For each group of new rows and examples: its examples, and its rows."""
+    if groups is not None:
+        theirs, ours = groups
+        for name in np.intersect1d(theirs, ours):
+            yield np.flatnonzero(ours == name), np.flatnonzero(theirs == name)
+
+
+def _units_without(
+    targets: Targets, m: int, units: Units, groups: tuple[Array, Array] | None
+) -> Units:
+    """The units for m new rows, (m, M) each, by the examples of other groups."""
+    means, scales = (np.tile(each, (m, 1)) for each in (units.mean, units.scale))
+    if groups is not None and (rest := targets.rest(groups[1])) is not None:
+        for g, rows in _shared(groups):
+            means[rows], scales[rows] = rest.mean[g[0]], rest.scale[g[0]]
+    return Units(means, scales)
+
+
+def loo_scores(model: Model, examples: Examples, groups: Array | None) -> LooScores:
+    """Predictions for all `examples`; the model holds the examples of a weight above zero.
+
+    groups : (n,), examples of a group are left out together; None: each by itself
     """
-    n = len(examples)
-    if n < 2:
-        raise InvalidInput(
-            f"{name}='loo' leaves each example out in turn, but n_samples=1. Give a number."
-        )
-    # A twin would answer for an example that is left out.
-    X, row = np.unique(examples.X, axis=0, return_inverse=True)
-    votes = np.zeros((len(X), len(np.unique(examples.labels))))
-    codes = np.unique(examples.labels, return_inverse=True)[1]
-    np.add.at(votes, (row.reshape(-1), codes), weighting(examples))
-    K = corner(kernel, X)
-    if not (np.isfinite(K.sum()) and np.trace(K) > 0):
-        raise InvalidInput(
-            f"{name}='loo' needs finite kernel values with a positive diagonal, but {kernel!r} "
-            f"gave others. Scale the features, or give a number."
-        )
-    noise = best_noise(K, votes, bias=bias)
-    if noise is None and n > 2 and votes.shape[1] > 1:
-        raise InvalidInput(
-            f"{name}='loo' predicts each example from the others, but under the kernel {kernel!r} "
-            f"none of these {n} says anything of another. Either it is too narrow: widen it, or "
-            f"scale the features; or all examples are the same to it. Or give a number."
-        )
-    # With a single class, or two examples, any noise is as good as another.
-    return float(np.diagonal(K).mean()) if noise is None else noise
-
-
-def best_noise(K: Array, votes: Array, *, bias: bool) -> float | None:
-    """The noise whose leave-one-out predictions are wrong for the least weight of examples.
-
-    K : (n, n) without noise, of rows that all differ
-    votes : (n, M), the weight of the examples of each class at each row
-
-    A row is left out with all its examples. Ties go to the least squared error, then to the largest
-    noise. Silence about a row counts as wrong, and so does a tie of classes: which of them is named
-    first says nothing. None if the rows are silent about each other whatever the noise.
-
-    Examples at one row count like one of their weight w and their mean target. One
-    eigendecomposition gives the inverse for every noise: with W = diag(w)^1/2 and
-    W K W = U diag(l) U',
-
-        (K + sigma^2 diag(1 / w))^-1 = W U diag(1 / (l + sigma^2)) U' W.
-
-    >>> x = np.arange(20.0)
-    >>> K = np.exp(-np.abs(np.subtract.outer(x, x)) / 10)
-    >>> t = np.isin(x, [3, 10, 11, 12, 13, 15, 16, 17, 18, 19])
-    >>> round(best_noise(K, np.column_stack([~t, t]).astype(float), bias=True), 3)
-    0.316
-    """
-    if len(K) < 2:
-        return None
-    noises = _NOISES * float(np.diagonal(K).mean())
-    tried, all_silent = [], True
-    weights = votes.sum(axis=1)
-    T, root = 2 * votes / weights[:, None] - 1, np.sqrt(weights)
-    values, U = eigh(K * np.outer(root, root))
-    U *= root[:, None]
-    ones, rows = np.ones(len(K)), np.arange(len(K))
-    projected = product(U.T, np.column_stack([T, ones]))
-    for noise in noises:
-        # A tiny negative eigenvalue is rounding of zero.
-        shrunk = 1 / (np.maximum(values, 0) + noise)
-        solved = product(U, shrunk[:, None] * projected)
-        # Eigenvectors are good to a rounding of the largest eigenvalue, not of each entry.
-        scale = Scale((values[-1] + noise) / weights, noise / weights, _EPS)
-        A, P = solved[:, :-1], product(U**2, shrunk)
-        border, offsets = None, np.zeros(T.shape[1])
-        if bias:
-            border = Border(ones, solved[:, -1])
-            (A, offsets), P = border.eliminated(T, A), border.inverse_diagonal(P)
-        left = leave_out(P, A, T, rows, scale, border, offsets)
-        scores, silent = silenced(left)
-        scores = tied(scores, left.error)
-        all_silent &= bool(silent.all())
-        best = scores == scores.max(axis=1, keepdims=True)
-        told = ~silent & (best.sum(axis=1) == 1)
-        right = float(votes[told][best[told]].sum())
-        tried.append((-right, float(weights @ ((T - scores) ** 2).sum(axis=1))))
-    return float(noises[min(range(len(noises)), key=tried.__getitem__)]) if not all_silent else None
+    if model.examples is examples:
+        return model.left_out.scores(groups)
+    counts = examples.weights > 0
+    both = None if groups is None else (groups[~counts], groups[counts])
+    known = model.left_out.scores(None if both is None else both[1])
+    new = model.left_out.on_rows(examples.X[~counts], examples.side[~counts], both)
+    rows = np.append(np.flatnonzero(counts), np.flatnonzero(~counts)).argsort()
+    return LooScores(*(np.concatenate(parts)[rows] for parts in zip(known, new, strict=True)))

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen
+from knowmore._base import Array, Frozen
+from knowmore.errors import InvalidInput
 from knowmore.models.null_space import NullSpace, Removed
 from knowmore.models.unrelated import raised
 
@@ -36,10 +37,10 @@ _ROUNDINGS: Final = 64 * float(np.sqrt(np.finfo(float).eps))
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Newness(Frozen):
-    """What the examples say about how new rows are.
+    """The scale of newness, from the examples of a model, each left out.
 
     weights : of the three parts, (3,), not negative
-    left_out : the value of each example by the others, (n,); none of a single one
+    left_out : the newness of each example by the others, (n,); empty for a single example
     """
 
     weights: Array
@@ -47,7 +48,9 @@ class Newness(Frozen):
 
     @classmethod
     def of(cls, gp: KernelModel) -> Newness:
-        """That of a model of classes."""
+        """The newness of a model of classes, from its examples, each left out."""
+        if not gp.classes:
+            raise InvalidInput("A model of values has no classes to be new to. Ask for 'variance'.")
         space, n = null_space(gp), len(gp.examples)
         if n < 2:
             return cls(np.ones(3), np.empty(0))
@@ -71,7 +74,7 @@ def weighed(gp: KernelModel, X: Array, variance: Array, weights: Array) -> Array
 
 
 def null_space(gp: KernelModel) -> NullSpace:
-    """Where the classes of a model are."""
+    """The null space of the classes of a model."""
     G = gp.targets.basis.T @ gp.solved
     return NullSpace((G + G.T) / 2)
 
@@ -80,22 +83,22 @@ def removed(gp: KernelModel) -> Removed:
     """All examples of a model, to be left out in turn."""
     E = gp.targets.basis
     codes = E.argmax(axis=1)
-    return Removed(gp.solved, codes, 1 / gp.inverse_diagonal(), E.sum(axis=0)[codes] == 1)
+    return Removed(gp.solved, codes, 1 / gp.left_out.inverse_diagonal(), E.sum(axis=0)[codes] == 1)
 
 
 def _parts(space: NullSpace, m: Array, variance: Array) -> Array:
-    """Of rows with scores m (u, M) and variances (u,), (u, 3)."""
+    """The parts (u, 3) of rows with scores m (u, M) and variances (u,)."""
     size = np.linalg.norm(m, axis=1)
     return np.column_stack([space.nearest(m), -size, np.sqrt(variance)])
 
 
 def _parts_left_out(gp: KernelModel, space: NullSpace) -> Array:
-    """Of each example by the others, (n, 3).
+    """The parts (n, 3) of each example by the others.
 
-    One of which the others say nothing is as new as a row far from all.
+    An example that shares nothing with the others is as new as a row far from all.
     """
-    gone, (_, variance, silent) = removed(gp), gp.unseen()
-    alone = gp.unrelated_left_out()
+    gone, (_, variance, silent) = removed(gp), gp.left_out.unseen()
+    alone = gp.left_out.unrelated()
     silent, variance = silent | alone, raised(variance, alone, gp.largest_variance)
     size = np.linalg.norm(np.where(silent[:, None], 0, gone.m), axis=1)
     far = space.nearest(np.zeros((1, len(space.G))))
@@ -104,17 +107,17 @@ def _parts_left_out(gp: KernelModel, space: NullSpace) -> Array:
 
 
 def _parts_without(gp: KernelModel, space: NullSpace, c: int) -> Array:
-    """Of each example of class c by the other classes, (k, 3).
+    """The parts (k, 3) of each example of class c by the other classes.
 
     With g the class and V = P_gg^-1: m = E_g - V A_g and G - A_g' V A_g, both without column c.
     """
     E, A, others = gp.targets.basis, gp.solved, np.arange(len(space.G)) != c
     g = np.flatnonzero(E[:, c])
-    V = np.linalg.inv(gp.inverse_block(g))
+    V = np.linalg.inv(gp.left_out.inverse_block(g))
     taken = V @ A[g]
     G = (space.G - A[g].T @ taken)[np.ix_(others, others)]
-    # As if they were new rows, which weigh one. Of one of next to no weight rounding is left: its
-    # variance is between the noise and that of a row far from all.
+    # As if they were new rows, which weigh one. For an example of nearly no weight only rounding is
+    # left, so the variance is kept between the noise and the variance of a row far from all.
     noise, w = gp.covariance.noise, gp.covariance.weights[g]
     most = gp.covariance.diagonal[g] + noise * (1 - 1 / w)
     variance = np.clip(np.diagonal(V) + noise * (1 - 1 / w), noise, np.maximum(most, noise))
@@ -124,7 +127,7 @@ def _parts_without(gp: KernelModel, space: NullSpace, c: int) -> Array:
 def _weights(
     alone: Array, sizes: Array, E: Array, X: Array, without: Callable[[int], Array]
 ) -> Array:
-    """The weights of the parts, (3,): one over their spreads, the last times that of Fisher.
+    """The weights of the parts, (3,): one over each spread, the last times Fisher's weight.
 
     alone : the parts of each example by the others, (n, 3)
     sizes : of the terms of which these are differences, (3,)

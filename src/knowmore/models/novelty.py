@@ -10,8 +10,7 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy.special import log_ndtr
 
-from knowmore.arguments import number
-from knowmore.arrays import Array, Frozen
+from knowmore._base import Array, Frozen, number
 from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.models.forest import Forest
 from knowmore.models.kernel_model import KernelModel
@@ -33,9 +32,9 @@ class Unseen(Frozen):
     names : (M,), the columns of scores
     scores : (n, M)
     variance : (n,), or (n, M) if the columns have units
-    silent : (n,), whether the others say nothing of it
+    silent : (n,), whether the others carry no information on the example
     counts : (M,), the examples that the model has of each class; zero if columns are values
-    backing : (n,), what the others of its class say of it: see `Trial`; zero if columns are values
+    backing : (n,), the score by the others of its class: see `Trial`; zero if columns are values
     distance : (n,), to the nearest class in the null space, of rows of a linear model of classes
     """
 
@@ -55,7 +54,7 @@ class Unseen(Frozen):
         return np.searchsorted(self.names, self.labels)
 
     def trial(self, *, gaussian: bool = True) -> Trial:
-        """What the model says of the examples; if it is no Gaussian process, without a variance."""
+        """The trial of the examples; without a variance if the model is no Gaussian process."""
         variance = self.variance if gaussian else np.ones(len(self.ids))
         codes, silent = self.codes, self.silent
         counts = self.counts - np.bincount(codes[silent], minlength=len(self.counts))
@@ -72,8 +71,8 @@ def unseen(model: KernelModel | Forest) -> Unseen:
     examples, names = model.examples.counted, model.names
     of = np.searchsorted(names, examples.labels) if model.classes else np.empty(0, dtype=int)
     counts = np.bincount(of, minlength=len(names))
-    backing = model.backing() if model.classes else np.zeros(len(examples))
-    return Unseen(examples.ids, examples.labels, names, *model.unseen(), counts, backing)
+    backing = model.left_out.backing() if model.classes else np.zeros(len(examples))
+    return Unseen(examples.ids, examples.labels, names, *model.left_out.unseen(), counts, backing)
 
 
 def improbability(mean: Array, variance: Array) -> Array:
@@ -96,7 +95,7 @@ def excess(distance: Array, variance: Array) -> Array:
 
 
 class Told(NamedTuple):
-    """What a model says of m rows, each part computed when it is needed.
+    """The answers of a model for m rows, each part computed on demand.
 
     mean : (m, M); variance : (m,) or (m, M)
     distance : to the nearest class in the null space, (m,)
@@ -166,4 +165,4 @@ def unknown_rows(gp: KernelModel, X: Array, rate: float) -> Array:
     q = 1 - number("rate", rate, "[0, 1]", hint)
     check_several(len(gp.examples))
     left = gp.newness.left_out
-    return np.asarray(gp.newness.values(gp, X) > threshold(left, gp.unseen().silent, q))
+    return np.asarray(gp.newness.values(gp, X) > threshold(left, gp.left_out.unseen().silent, q))

@@ -1,4 +1,4 @@
-"""Where the classes of a Gaussian process are, and how far a row is from the nearest of them.
+"""The null space of the classes of a Gaussian process, and distances to the nearest class.
 
 E (n, M) are the indicators of the classes, A = K~^-1 E, G = E'A, and m = A'k_x are the scores of a
 row x if targets are 1 and 0: near e_c for a row of class c, near zero far from all examples. The
@@ -17,7 +17,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen, bounded, derived
+from knowmore._base import Array, Frozen, bounded, derived
 from knowmore.kernels.distances import distances
 
 _EPS = float(np.finfo(float).eps)
@@ -78,7 +78,7 @@ class NullSpace(Frozen):
 
     @property
     def size(self) -> float:
-        """How far from the origin the farthest class is: distances are differences of such."""
+        """The distance of the farthest class from the origin: distances round on this scale."""
         return self._unit * float(np.linalg.norm(self._root, axis=0).max())
 
     @property
@@ -99,7 +99,7 @@ class NullSpace(Frozen):
         return bounded(lambda: self._unit * distances(m @ R.T, R.T, 1.0).min(axis=1))
 
     def left_out(self, gone: Removed) -> Array:
-        """The same for examples, each by the others, (n,).
+        """The distance of each example to the nearest class, by the other examples, (n,).
 
         Without example i, a' its row of A, G becomes G - v aa', by block inversion. So for
         u = m - e_c and B = G^-1

@@ -14,13 +14,15 @@ left of the own class's part counts p / (p - 1) times (`Trial.completed`).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from math import log, pi
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import gammaincinv, log_ndtr, logsumexp, ndtri
 
-from knowmore.arrays import Array
+from knowmore._base import Array
+from knowmore.linalg import eigh
 
 # Temperatures between exp(-50) and exp(50): beyond, chances are the same up to rounding.
 _REACH = 50.0
@@ -33,6 +35,12 @@ _STEPS, _PRECISELY = 8, {"xatol": 1e-6}
 _HARD = 0.015
 # Newton's method ends where a step would lower the loss by less; it takes about ten.
 _SETTLED, _TURNS = 1e-16, 100
+# Scores that are drawn have longer tails than a Gaussian: the degrees of freedom of Student's t,
+# a choice by experience.
+_FREEDOM = 5.0
+# Scores that are drawn, and the rows of them at most.
+_DRAWN, _ROWS = 2**19, 8192
+_SEED = 0
 
 
 def standardised(mean: Array, variance: Array) -> Array:
@@ -79,13 +87,13 @@ def class_probabilities(mean: Array, variance: Array, temperature: float = 1.0) 
 
 
 class Trial(NamedTuple):
-    """What a model says of n examples that are left out, as of new rows.
+    """Predictions for n examples, each left out, as if they were new rows.
 
     scores : (n, M)
     variance : (n,), noise included; ones if the model has none
-    silent : (n,), whether the others say nothing of it
-    backing : (n,), what the others of its class say of it: the prediction of one for its class, and
-        of zero for all others
+    silent : (n,), whether the others carry no information on the example
+    backing : (n,), the score by the others of its class: the prediction for targets of one for its
+        class and zero for all others
     codes : (n,), the columns of the labels
     counts : (M,), the examples of each class, but those that are silent: they say nothing either
     """
@@ -161,11 +169,50 @@ def best_temperature(logs: Array, classes: Array, weights: Array | None = None) 
     return float(np.exp(-brentq(slope, -_REACH, _REACH)))
 
 
+# -- rows that are not there --------------------------------------------------------------------
+
+
+def expected_trial(means: Array, scatter: Array, counts: Array, h: float, noise: float) -> Trial:
+    """Scores as rows of a linear model would have them if each were left out.
+
+    means : (M, M), row c the mean scores of the rows of class c
+    scatter : (M, M), that of the scores about these means, over its degrees of freedom
+    counts : (M,), the rows of each class; those of a single row are left out
+    h : the mean leverage of the rows, below one
+    noise : sigma^2
+
+    A linear model holds sums of its rows. They give the mean score of every class and the scatter
+    of scores within classes, all that a Gaussian needs. How much a row has pulled its own score is
+    known on average, as in generalised cross-validation. Scores of real rows have longer tails than
+    a Gaussian, most of all those that are confused: they are drawn from Student's t.
+
+    Left out, a row of target t and score s has the score (s - ht) / (1 - h). The draws are always
+    the same, and classes are drawn as often as they have rows.
+    """
+    M = len(means)
+    R = int(np.clip(_DRAWN // M, 1, _ROWS))
+    several = np.where(counts > 1, counts, 0).cumsum()
+    codes = np.searchsorted(several, (np.arange(R) + 0.5) / R * several[-1], side="right")
+    U = np.random.default_rng(_SEED).random((R, M + 1))
+    # Of the roots of a matrix the symmetric one does not depend on signs of eigenvectors.
+    values, V = eigh(scatter)
+    root = (V * np.sqrt(np.maximum(values, 0))) @ V.T
+    stretch = np.sqrt(_FREEDOM / (2 * gammaincinv(_FREEDOM / 2, U[:, M:])))
+    scores = means[codes] + (ndtri(U[:, :M]) * stretch) @ root
+    own = np.arange(R), codes
+    T = np.full((R, M), -1.0)
+    T[own] = 1.0
+    scores = (scores - h * T) / (1 - h)
+    backing = (scores[own] + 1) / 2
+    nothing = np.zeros(R, dtype=bool)
+    return Trial(scores, np.full(R, noise / (1 - h)), nothing, backing, codes, counts)
+
+
 # -- wrong labels --------------------------------------------------------------------------------
 
 
 class Mislabelling(NamedTuple):
-    """Labels some of which are wrong, by two kinds of mistakes.
+    """Chances of wrong labels, by two kinds of mistakes.
 
     A blind mistake draws any of the M labels. A likely mistake takes the true class c for another
     class y, with the chance p_y / (1 - p_c): classes that are alike are taken for each other. A
@@ -292,3 +339,19 @@ def _mixed(kinds: Array) -> tuple[float, Array]:
 def _beside_the_best(logs: Array) -> Array:
     """Logarithms (n, M) less the largest of each row: their exponentials have a sum above one."""
     return np.asarray(logs - logs.max(axis=1, keepdims=True))
+
+
+# -- densities of targets ------------------------------------------------------------------------
+
+
+def log_marginal_likelihood(fit: Any, logdet: Any, n: int, columns: int = 1) -> Any:
+    """log N(T | 0, K~) for n rows, summed over the columns: numbers, or arrays of them.
+
+    -1/2 tr(T'A) - M/2 log |K~| - nM/2 log 2 pi, where `fit` is tr(T'A), A = K~^-1 T.
+    """
+    return -0.5 * (fit + columns * (logdet + n * log(2 * pi)))
+
+
+def log_density(t: Array, mean: Array, variance: Array) -> Array:
+    """log N(t | mean, variance), element by element, of arrays that broadcast."""
+    return np.asarray(-0.5 * ((t - mean) ** 2 / variance + np.log(2 * pi * variance)))

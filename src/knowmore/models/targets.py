@@ -1,15 +1,17 @@
-"""Labels as numbers: the columns that a kernel model solves for."""
+"""Labels as numbers, the columns that a kernel model solves for; and weights of the examples."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, final
+from functools import cache, update_wrapper
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen, read_only
+from knowmore._base import Array, Frozen, bounded, number, read_only
+from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 
 # Labels below this are counted, which is faster than sorting them.
@@ -39,7 +41,7 @@ class Units(Frozen):
 
     @classmethod
     def of_others(cls, Y: Array, weights: Array, groups: Array, shift: Array) -> Units:
-        """For each example those of all that are not of its group, of Y + shift, from scratch."""
+        """For each example the units of Y + shift without the example's group, from scratch."""
         names, codes = np.unique(groups, return_inverse=True)
         others = np.arange(len(names))[:, None]
         step = max(_NUMBERS // max(len(Y), 1), 1)
@@ -61,7 +63,7 @@ def _moments(Y: Array, W: Array, shift: Any = 0.0) -> tuple[Array, Array]:
     mean = shares @ Y
     scale = np.empty_like(mean)
     for c, y in enumerate(Y.T):
-        # The mean of what is left corrects the rounding of a sum of values far from zero.
+        # The mean of the remainders corrects the rounding of a sum of values far from zero.
         mean[:, c] += np.einsum("ij,ij->i", shares, y - mean[:, c, None]) * (total[:, 0] > 0)
         apart = y - mean[:, c, None]
         scale[:, c] = np.sqrt(np.einsum("ij,ij,ij->i", shares, apart, apart))
@@ -115,7 +117,7 @@ class Targets(Frozen):
         return carried
 
     def edited(self, deleted: Array, labels: Array) -> Targets | None:
-        """These one-vs-all targets without some rows, and with `labels` (k,) behind them.
+        """One-vs-all targets without the deleted rows, and with `labels` (k,) appended.
 
         None if classes would come or go.
         """
@@ -138,7 +140,7 @@ class Targets(Frozen):
         return Targets(self.names, basis, self.mix, classes=True)
 
     def rest(self, groups: Array | None = None) -> Units | None:
-        """For each example the units of all that are not of its group, (n, M)."""
+        """For each example the units of the examples of other groups, (n, M)."""
         if self.shift is None or self.weights is None:
             return None
         groups = np.arange(len(self.basis)) if groups is None else groups
@@ -146,9 +148,16 @@ class Targets(Frozen):
         return Units.of_others(Y, self.weights, groups, self.shift)
 
     def mixed(self, B: Array, units: Units) -> Array:
-        """Columns B (n, M + 1) of the basis, or solved for it, as those of T in such units."""
+        """Columns B (n, M + 1), of the basis or solved for it, as columns of T in these units."""
         M = len(self.names)
         return np.asarray((B[:, :M] - (units.mean - self.shift) * B[:, M:]) / units.scale)
+
+    def values(self, T: Array, side: Array | None) -> Array:
+        """Predicted targets T (m, M) as values; side (m, q) is side information about the rows."""
+        units, transfer = self.units, self.transfer
+        if transfer is not None and side is not None:
+            return bounded(lambda: T + side @ transfer)
+        return T if units is None else bounded(lambda: units.mean + units.scale * T)
 
     @property
     def square(self) -> float:
@@ -156,9 +165,59 @@ class Targets(Frozen):
         return 1.0 if self.units is None else float((self.units.scale**2).mean())
 
 
-Coding = Callable[[Examples], Targets]
+def in_squares(variance: Array, units: Units | None) -> Array:
+    """Variances of targets T as variances of values; with units, one for each column."""
+    return variance if units is None else bounded(lambda: variance[..., None] * units.scale**2)
 
 
+class Coding(ABC):
+    """From examples to targets; a coding may leave a choice to the solved model.
+
+    chooses : whether there is a choice, such as the beta of a transfer
+    """
+
+    chooses: ClassVar[bool] = False
+
+    @abstractmethod
+    def __call__(self, examples: Examples) -> Targets:
+        """The targets, before the choice if there is one."""
+
+    def admit(self, examples: Examples) -> None:
+        """Raise InvalidInput if there can be no model of these examples."""
+        return
+
+    def minimum(self, model: Any) -> Any:
+        """The best choice for a solved model, by its leave-one-out scores; None without one."""
+        return None
+
+    def chosen(self, coded: Targets, examples: Examples, minimum: Any) -> Targets:
+        """The targets after the choice `minimum`, from the targets before it, `coded`."""
+        return coded
+
+
+@final
+class PlainCoding(Coding):
+    """A function of the examples alone, as a coding: nothing is chosen."""
+
+    __name__: str
+
+    def __init__(self, function: Callable[[Examples], Targets]) -> None:
+        self._function = function
+        update_wrapper(self, function)
+
+    def __call__(self, examples: Examples) -> Targets:
+        """The targets."""
+        return self._function(examples)
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+    def __reduce__(self) -> str:
+        # Pickles name it, like a function.
+        return self.__name__
+
+
+@PlainCoding
 def one_vs_all(examples: Examples) -> Targets:
     """t^(c)_i = 1 where example i is of class c, else -1; classes in sorted order. Eq. (4).
 
@@ -197,8 +256,9 @@ def _indicators(M: int) -> tuple[Array, Array]:
     return read_only((identity, 2 * identity - 1))
 
 
+@PlainCoding
 def one_vs_all_and_absent(examples: Examples) -> Targets:
-    """The same, and behind the classes one column of -1: that of any class without an example here.
+    """`one_vs_all`, and a last column of -1 for any class without an example.
 
     `names` are the classes alone.
 
@@ -210,12 +270,14 @@ def one_vs_all_and_absent(examples: Examples) -> Targets:
     return replace(here, mix=np.hstack([here.mix, -np.ones((len(here.names), 1))]))
 
 
+@PlainCoding
 def real_values(examples: Examples) -> Targets:
     """The values themselves, (n,) or (n, M)."""
     Y = _columns(examples)
     return Targets(np.arange(Y.shape[1]), Y, np.eye(Y.shape[1]))
 
 
+@PlainCoding
 def normalised_values(examples: Examples) -> Targets:
     """The values, (n,) or (n, M), less their mean, over their standard deviation, by columns.
 
@@ -240,3 +302,52 @@ def _columns(examples: Examples) -> Array:
     """The values as columns, (n, M); there may be no examples."""
     values = examples.labels.astype(float)
     return values[:, None] if values.ndim == 1 else values
+
+
+# -- how much each example counts -----------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class Weighting:
+    """The weight of an example: its own, times the weight of its class.
+
+    `classes`: None, all alike; "balanced", all classes have the same weight in sum; or pairs of a
+    class and its weight, one for those not named. An example of weight w has the noise sigma^2 / w:
+    it counts like w examples at the same place.
+
+    >>> some = Examples.of(np.zeros((3, 1)), np.array(["a", "b", "b"]))
+    >>> Weighting("balanced")(some), Weighting((("b", 2.0),))(some)
+    (array([1.5 , 0.75, 0.75]), array([1., 2., 2.]))
+    """
+
+    classes: Literal["balanced"] | tuple[tuple[Any, float], ...] | None = None
+
+    def __call__(self, examples: Examples) -> Array:
+        """The weights, (n,)."""
+        if self.classes is None or not len(examples):
+            return examples.weights
+        names, index = np.unique(examples.labels, return_inverse=True)
+        if self.classes == "balanced":
+            sums = np.bincount(index, examples.weights)
+            factors = sums.sum() / (len(names) * sums)
+        else:
+            factors = np.ones(len(names))
+            for name, weight in self.classes:
+                factors[names == name] = weight
+        return np.asarray(examples.weights * factors[index])
+
+
+def class_weighting(class_weight: Any) -> Weighting:
+    """scikit-learn's `class_weight`: None, "balanced", or a dict of weights."""
+    if class_weight is None:
+        return Weighting()
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return Weighting("balanced")
+    if not isinstance(class_weight, dict):
+        raise InvalidInput(
+            f"class_weight={class_weight!r} must be None, 'balanced', or a dict of weights."
+        )
+    for name, weight in class_weight.items():
+        number(f"class_weight[{name!r}]", weight, "(0, inf)", "Remove a class that must not count.")
+    return Weighting(tuple(class_weight.items()))

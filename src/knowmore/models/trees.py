@@ -37,9 +37,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from knowmore.arrays import Array, Frozen, derived, enough_memory, mixed
-from knowmore.concurrency import cached_property
-from knowmore.edits import Id
+from knowmore._base import Array, Frozen, Id, cached_property, derived, enough_memory, mixed
 from knowmore.examples import Examples, among, array_of_ids, never_again
 from knowmore.models.kernel_model import KernelModel
 
@@ -51,13 +49,13 @@ _BITS = 2**64 - 1
 _FEW = 8
 # Numbers that are hashed at once.
 _CACHED = 2**14
-# What a node is cut by, if not a feature.
+# Cuts that are not by a feature.
 _SUM, _ID, _BIT = -1, -2, -3
 # Nodes that have so many above them are cut by bits.
 DEEP = 64
 # The products of features and weights that are in memory at a time.
 _NUMBERS = 2**20
-# Rows that are fewer than one in so many of a pool get one of their own, which fits in the cache.
+# A selection of fewer than one row in this many of a pool is copied: it then fits in the cache.
 _SPREAD = 64
 
 
@@ -119,7 +117,7 @@ class Members(Frozen):
 
     @classmethod
     def of(cls, examples: Examples, rows: Array) -> Members:
-        """Those in these rows (k,)."""
+        """The members in these rows (k,) of examples."""
         rows = np.sort(rows)
         names = examples.names
         ids = [names[row] for row in rows]
@@ -128,7 +126,7 @@ class Members(Frozen):
 
     @classmethod
     def joined(cls, parts: Sequence[Members]) -> Members:
-        """Those of all parts, which share none."""
+        """The members of all parts, which are disjoint."""
         filled = [part for part in parts if len(part)] or parts[:1]
         ids, *others = zip(*(part._columns for part in filled), strict=True)
         columns = [_joined_ids(ids), *map(np.concatenate, others)]
@@ -153,15 +151,15 @@ class Members(Frozen):
 
     @cached_property
     def count(self) -> int:
-        """How many have a weight above zero."""
+        """The number of members of a weight above zero."""
         return int(np.count_nonzero(self.weights > 0))
 
     def take(self, rows: Array) -> Members:
-        """Those in these rows, a mask (n,) or ascending numbers."""
+        """The members in these rows, a mask (n,) or ascending numbers."""
         return Members(*(column[rows] for column in self._columns))
 
     def sample(self, rows: Array, d: int) -> Sample:
-        """What a cut by d features must know of those in these rows, a mask (n,) or numbers."""
+        """The sample of these rows, a mask (n,) or numbers, for a cut by d features."""
         return Sample(self.keys[rows], self.serials[rows], self.X[rows, :d])
 
     def edited(self, edit: Changes) -> Members:
@@ -171,7 +169,7 @@ class Members(Frozen):
         return Members.joined([rest, edit.members.take(edit.comes)]) if edit.comes.any() else rest
 
     def examples(self, next_id: int = 0) -> Examples:
-        """The same as `Examples`."""
+        """The members as `Examples`."""
         columns = self.X, self.labels, self.weights, self.serials
         return Examples.restored(self.ids.tolist(), *columns, next_id)
 
@@ -196,7 +194,7 @@ class Changes(Frozen):
 
     @classmethod
     def of(cls, out: Members, new: Members) -> Changes:
-        """Those `out` go, and the new ones come."""
+        """The members `out` go, and the members `new` come."""
         order = np.concatenate([out.serials, new.serials]).argsort(kind="stable")
         return cls(Members.joined([out, new]), order >= len(out))
 
@@ -207,11 +205,11 @@ class Changes(Frozen):
 
     @cached_property
     def more(self) -> int:
-        """How many more are counted after the edit."""
+        """The change of the number of members of a weight above zero."""
         return int(np.count_nonzero(self.counted & self.comes)) * 2 - self.members.count
 
     def parted(self, right: Array) -> tuple[Changes | None, Changes | None]:
-        """Those where the mask `right` (k,) is false, and the others; None if there are none."""
+        """The changes left and right of a cut, by the mask `right` (k,); None for no changes."""
         if right.all():
             return None, self
         if not right.any():
@@ -233,7 +231,7 @@ class Leaf(Frozen):
 
     @property
     def count(self) -> int:
-        """How many members have a weight above zero."""
+        """The number of members of a weight above zero."""
         return self.members.count
 
     @derived
@@ -275,7 +273,7 @@ class Sample(Frozen):
 
     @classmethod
     def joined(cls, parts: Sequence[Sample]) -> Sample:
-        """Those of all parts."""
+        """The samples of all parts in one."""
         columns = zip(*((part.keys, part.serials, part.X) for part in parts), strict=True)
         return cls(*map(np.concatenate, columns))
 
@@ -283,7 +281,7 @@ class Sample(Frozen):
         return len(self.keys)
 
     def take(self, rows: Array) -> Sample:
-        """Those in these rows, a mask (s,) or numbers."""
+        """The sampled members in these rows, a mask (s,) or numbers."""
         return Sample(self.keys[rows], self.serials[rows], self.X[rows])
 
 
@@ -384,7 +382,7 @@ def _least(priorities: Array) -> Array:
 
 
 def _feature(key: int, X: Array) -> int:
-    """What the node with the hash `key` and this sample, X (s, d), is cut by: see `_values`."""
+    """The feature that cuts the node with the hash `key` and sample X (s, d): see `_values`."""
     V = np.sort(X, axis=0)
     last, middle = V[-1], V[(len(V) - 1) // 2]
     left = np.where(middle < last, middle >= V, last > V).sum(axis=0)
@@ -395,7 +393,7 @@ def _feature(key: int, X: Array) -> int:
 
 
 def _values(key: int, feature: int, keys: Any, X: Array, rows: Array) -> Array:
-    """What a node cuts, for these rows (k,) of X (n, d) with the keys (n,): (k,).
+    """The values (k,) that a node cuts, for rows (k,) of X (n, d) with the keys (n,).
 
     A feature, or _SUM: all of them with weights in [-1, 1) / d; or _ID, _BIT: the keys.
     """
@@ -406,7 +404,7 @@ def _values(key: int, feature: int, keys: Any, X: Array, rows: Array) -> Array:
     d = X.shape[1]
     hashes = mixed(np.arange(d, dtype=np.uint64) ^ mixed(key))
     weights = ((hashes >> 11) * 2.0**-52 - 1) / d
-    # The same bits for a row whatever other rows are asked with it: not a matrix product.
+    # No matrix product: a row has the same bits alone and among other rows.
     steps = range(0, len(rows), max(_NUMBERS // d, 1))
     parts = (X[rows[i : i + steps.step]] * weights for i in steps)
     return np.concatenate([np.zeros(0), *(np.cumsum(part, axis=1)[:, -1] for part in parts)])
@@ -414,13 +412,13 @@ def _values(key: int, feature: int, keys: Any, X: Array, rows: Array) -> Array:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Node(Frozen):
+class InnerNode(Frozen):
     """A node that is cut; `count` members below it have a weight above zero."""
 
     count: int
     cut: Cut
-    left: Node | Leaf
-    right: Node | Leaf
+    left: InnerNode | Leaf
+    right: InnerNode | Leaf
 
     @derived
     def classes(self) -> Array:
@@ -433,13 +431,13 @@ class Node(Frozen):
 
 
 class _Place(NamedTuple):
-    """Where a node is: its hash, and how many nodes are above it."""
+    """The place of a node in the tree: its hash, and the number of nodes above it."""
 
     key: int
     depth: int
 
     def below(self, side: int) -> _Place:
-        """Where its child on the left, 0, or right, 1, is."""
+        """The place of the child on the left, 0, or right, 1."""
         return _Place(branch(self.key, side), self.depth + 1)
 
 
@@ -456,7 +454,7 @@ class Tree:
     capacity: int
     model: KernelModel = field(repr=False)
     by_ids: bool
-    root: Node | Leaf = field(repr=False)
+    root: InnerNode | Leaf = field(repr=False)
 
     @classmethod
     def of(
@@ -466,7 +464,7 @@ class Tree:
         bare = cls(key, capacity, model, by_ids, Leaf(members, model))
         return replace(bare, root=bare.grown(members, key))
 
-    def grown(self, members: Members, key: int, depth: int = 0) -> Node | Leaf:
+    def grown(self, members: Members, key: int, depth: int = 0) -> InnerNode | Leaf:
         """The node with the hash `key` below `depth` others, of all its members."""
         return self._grown(members, np.arange(len(members)), _Place(key, depth), {})
 
@@ -476,7 +474,7 @@ class Tree:
 
     def _grown(
         self, pool: Members, rows: Array, place: _Place, known: dict[bytes, KernelModel]
-    ) -> Node | Leaf:
+    ) -> InnerNode | Leaf:
         """The node at some place, of these rows of a pool.
 
         known : models of leaves that may turn up again, by the serial numbers of their members
@@ -495,28 +493,28 @@ class Tree:
                     self._grown(pool, rows[there], place.below(side), known)
                     for side, there in enumerate((~right, right))
                 ]
-                return Node(len(counted), cut, *below)
+                return InnerNode(len(counted), cut, *below)
         members = pool.take(rows)
         return Leaf(members, known.get(members.serials.tobytes(), self.model))
 
-    def _edited(self, node: Node | Leaf, place: _Place, edit: Changes) -> Node | Leaf:
+    def _edited(self, node: InnerNode | Leaf, place: _Place, edit: Changes) -> InnerNode | Leaf:
         """The node at some place after an edit."""
         count = node.count + edit.more
         if isinstance(node, Leaf) and count <= self.capacity:
             return Leaf(node.members.edited(edit), node.model)
-        if isinstance(node, Node) and count > self.capacity:
+        if isinstance(node, InnerNode) and count > self.capacity:
             cut = node.cut.after(edit)
             below = None if cut is None else self._below(node, cut, place, edit)
             if cut is not None and below is not None:
-                return Node(count, cut, *below)
+                return InnerNode(count, cut, *below)
         leaves = list(_leaves(node))
         members = Members.joined([leaf.members for leaf in leaves]).edited(edit)
         known = {leaf.members.serials.tobytes(): leaf.model for leaf in leaves}
         return self._grown(members, np.arange(len(members)), place, known)
 
     def _below(
-        self, node: Node, cut: Cut, place: _Place, edit: Changes
-    ) -> list[Node | Leaf] | None:
+        self, node: InnerNode, cut: Cut, place: _Place, edit: Changes
+    ) -> list[InnerNode | Leaf] | None:
         """The children after an edit that leaves the cut where it was; None if one is empty."""
         some = edit.members
         parts = edit.parted(cut.is_right(some.X, some.keys, np.arange(len(some))))
@@ -534,7 +532,7 @@ class Tree:
     def first(self) -> Leaf:
         """The leaf on the far left."""
         node = self.root
-        while isinstance(node, Node):
+        while isinstance(node, InnerNode):
             node = node.left
         return node
 
@@ -555,9 +553,9 @@ class Tree:
         return found
 
     def sample(self, key: int, members: Members, rows: Array) -> tuple[int, Sample]:
-        """What the cut of a node must know of these rows, some of its members.
+        """The number of counted rows and their sample, for the cut of a node.
 
-        How many are counted, and their sample. That of the node is among those of all its members.
+        The rows are some of the node's members: its sample is among the samples of all of them.
         """
         counted = rows[members.weights[rows] > 0]
         return len(counted), self._sampled(key, members, counted)
@@ -588,7 +586,7 @@ class Tree:
         return Members.joined([leaf.members for leaf in self.leaves()])
 
 
-def _leaves(node: Node | Leaf) -> Iterator[Leaf]:
+def _leaves(node: InnerNode | Leaf) -> Iterator[Leaf]:
     waiting = [node]
     while waiting:
         node = waiting.pop()

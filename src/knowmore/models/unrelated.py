@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from knowmore.arrays import Array
+from knowmore._base import Array
 
 if TYPE_CHECKING:
     from knowmore.models.kernel_model import KernelModel
@@ -59,7 +59,7 @@ def unrelated_left_out(gp: KernelModel) -> Array:
 
 
 def isolated(gp: KernelModel, X: Array | None = None) -> Array:
-    """Which rows of X (m, d) the kernel has nothing to say of, (m,); default: of each example."""
+    """Which rows of X (m, d), or examples, have kernel zero with all (other) examples, (m,)."""
     if X is not None:
         return np.asarray((gp.covariance.cross(X) == 0).all(axis=0))
     K = np.array(gp.covariance.cross(gp.covariance.X))
@@ -68,7 +68,7 @@ def isolated(gp: KernelModel, X: Array | None = None) -> Array:
 
 
 def raised(variance: Array, rows: Array, largest: Array | float) -> Array:
-    """Variances (m,) or (m, M), where those of these rows (m,) are the largest."""
+    """Variances (m,) or (m, M), set to the largest for the rows of the mask (m,)."""
     if not rows.any():
         return variance
     return np.where(rows if variance.ndim == 1 else rows[:, None], largest, variance)

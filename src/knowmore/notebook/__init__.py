@@ -1,6 +1,6 @@
 """The plane and the inbox of the studio in a notebook, on an estimator. Extra `notebook`."""
 
-from knowmore.extras import require
+from knowmore._base import require
 
 require("anywidget", "notebook")
 require("fastapi", "notebook")

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, final
 
-from knowmore.arrays import Array
+from knowmore._base import Array
 from knowmore.errors import InvalidInput, NoExamples
-from knowmore.estimators.shell import unnamed
+from knowmore.estimators import unnamed
 from knowmore.examples import Examples
 from knowmore.store import Entry, Forgotten
 
@@ -20,7 +20,7 @@ Values = dict[str, Any]
 
 @final
 class Memory:
-    """What `Store` is for a file, as far as the plane and the inbox ask for it.
+    """An estimator with the methods of a `Store` that the plane and the inbox need.
 
     estimator : a classifier that holds its examples; or an unfitted one, which then learns
     notes : none
@@ -48,7 +48,7 @@ class Memory:
 
     @property
     def examples(self) -> Examples:
-        """Those that it holds."""
+        """The examples of the estimator."""
         if self._value is None:
             raise NoExamples("The model holds no examples yet. Add some first.")
         found: Examples = self._value.examples
@@ -56,7 +56,7 @@ class Memory:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What else a file would say."""
+        """Notes of a file: none."""
         return {}
 
     @property
@@ -117,7 +117,7 @@ class Memory:
 
     # -- edits -------------------------------------------------------------------------------
 
-    def add(self, X: Array, y: list[Any], contributor: str | None = None) -> Array:
+    def add(self, X: Array, y: list[Any], ids: Any = None, contributor: str | None = None) -> Array:
         """Learn examples and return their ids."""
         found: Array = self._edit("add", len(y), lambda one: one.add(X, y))
         return found

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from knowmore.store.journal import FORGETS as FORGETS
 from knowmore.store.journal import Entry
 from knowmore.store.kinds import KINDS
-from knowmore.store.marks import Marked
+from knowmore.store.provenance import Marked
+from knowmore.store.reports import TUNE as TUNE
 from knowmore.store.reports import Forgotten, Preview, Record, Status
+from knowmore.store.reports import content as content
 from knowmore.store.restoring import Restored, restore
 from knowmore.store.rollback import PATIENCE
 from knowmore.store.saving import load, save
+from knowmore.store.session import past as past
 from knowmore.store.store import Store
 
 __all__ = [

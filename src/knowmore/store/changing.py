@@ -1,8 +1,7 @@
-"""What an edit does to an estimator in memory, before anything is written.
+"""Edits of an estimator in memory, before anything is written.
 
-Each function returns another estimator and the edit as a value, or raises; the estimator that it
-starts from stays as it is. A linear model holds no rows: those that leave it are read from the
-file.
+Each function returns another estimator and the edit as a value, or raises; the first estimator
+stays as it is. A linear model holds no rows: the file is read for the rows that leave.
 """
 
 from __future__ import annotations
@@ -16,22 +15,29 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from knowmore._base import (
+    Array,
+    Id,
+    Unfitted,
+    as_ids,
+    by_name,
+    columns_of,
+    ids_of,
+    is_mask,
+    labels_by_id,
+    masked,
+    shape_of,
+    some,
+    warn_if_renumbered,
+)
 from knowmore._living import Living
-from knowmore.arguments import shape_of, some
-from knowmore.arrays import Array
-from knowmore.columns import columns_of
-from knowmore.edits import Add, Edit, Id, Relabel, Remove, Replace, as_ids, is_mask
+from knowmore.edits import Add, Edit, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, KnowmoreError, RepeatedId, UnknownId
-from knowmore.estimators.linear import LinearGP
-from knowmore.estimators.living import _for_all
-from knowmore.estimators.shell import unnamed
+from knowmore.estimators import _for_all, unnamed
 from knowmore.examples import Examples
 from knowmore.linalg import Sums
 from knowmore.models import LinearModel
-from knowmore.models.forest import Forest
 from knowmore.store import kinds
-from knowmore.tables import by_name, labels_by_id, masked, names_of, warn_if_renumbered
-from knowmore.unfitted import Unfitted
 
 
 class Change(NamedTuple):
@@ -42,10 +48,10 @@ class Change(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """What is left when examples are forgotten.
+    """The estimator after examples were forgotten.
 
     estimator : of the other examples; unfitted if there are none
-    problem : why these cannot choose the settings, which are then those of before; "" if they can
+    problem : why the other examples cannot choose the settings, so that the old ones stay; or ""
     """
 
     estimator: Any
@@ -76,7 +82,7 @@ class Holding:
     @property
     def fitted(self) -> bool:
         """Whether it has learnt anything yet."""
-        return bool(hasattr(self.estimator, "_living") or hasattr(self.estimator, "model_"))
+        return kinds.is_fitted(self.estimator)
 
     def _asked(self, X: Any) -> Any:
         """The estimator that checks X: an array has no names that could differ from those known."""
@@ -85,12 +91,12 @@ class Holding:
     # -- the verbs ---------------------------------------------------------------------------
 
     def numbered(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> Numbered:
-        """The ids of new examples: those given, those of a table, or numbers.
+        """The ids of new examples: given ids, the index of a table, or numbers.
 
-        Numbers are never given twice. They do not follow from ids that were given: a number after
-        such an id would still tell it when its example is forgotten.
+        Numbers are never given twice. They do not continue after given ids: the next number would
+        still tell an id whose example is forgotten.
         """
-        names, shape = names_of(ids, X=X, y=y, sample_weight=sample_weight), shape_of("X", X)
+        names, shape = ids_of(ids, X=X, y=y, sample_weight=sample_weight), shape_of("X", X)
         if names is not None or not shape:
             return Numbered(names, self.next_id)
         if self.index:
@@ -101,68 +107,65 @@ class Holding:
 
     def add(self, X: Any, y: Any, ids: tuple[Id, ...] | None, sample_weight: Any) -> Change:
         """Learn more examples with these ids."""
-        after = copy(self.estimator)
-        if isinstance(after, LinearGP):
-            return self._add_rows(after, X, y, ids, sample_weight)
+        if not self.estimator.keeps_rows:
+            return self._add_rows(X, y, ids, sample_weight)
         if not self.fitted:
-            held = after.fit(X, y, ids, sample_weight)._living.examples
+            after = copy(self.estimator).fit(X, y, ids, sample_weight)
+            held = after.editable_.examples
             return Change(after, Add(held.X, held.labels, held.names, held.weights, held.side))
-        edit = self._asked(X)._adding(X, y, ids, sample_weight)
-        after._living = after._living.apply(edit)
-        return Change(after, edit)
+        return self._applied(self._asked(X).adding(X, y, ids, sample_weight))
+
+    def _applied(self, edit: Edit) -> Change:
+        """The estimator after an edit that its own value can apply."""
+        return Change(self.estimator.holding(self.estimator.editable_.apply(edit)), edit)
 
     def forget(self, ids: tuple[Id, ...]) -> Rest:
         """Forget examples that are held: the others choose again what the examples choose."""
         if len(ids) == len(self.index):
             return Rest(kinds.blank(self.estimator))
-        after = copy(self.estimator)
-        linear = isinstance(after, LinearGP)
+        estimator, rows = self.estimator, self.estimator.keeps_rows
         try:
-            if linear:
-                after.model_ = self._sums_without(after, ids)
-            else:
-                after._living = self._living_without(after, ids)
+            value = self._living_without(ids) if rows else self._sums_without(ids)
         except KnowmoreError as error:
-            if linear:
-                after.model_ = self._subtracted(after, ids)
-            else:
-                after._living = self.estimator._living.apply(Remove(ids))
-            return Rest(after, str(error).removesuffix(" Nothing was changed."))
-        return Rest(after)
+            value = estimator.editable_.apply(Remove(ids)) if rows else self._subtracted(ids)
+            problem = str(error).removesuffix(" Nothing was changed.")
+            return Rest(estimator.holding(value), problem)
+        return Rest(estimator.holding(value))
 
-    def _living_without(self, estimator: Any, ids: tuple[Id, ...]) -> Living[Any] | Forest:
-        """The batch fit of all other examples, which choose the kernel and the noise.
+    def _living_without(self, ids: tuple[Id, ...]) -> Any:
+        """The value of the batch fit of all other examples, which choose the kernel and the noise.
 
         Where they choose what was chosen before, it follows from the value before.
         """
-        value, edit = estimator._fitted, Remove(ids)
-        if isinstance(value, Forest) and estimator.kernel is not None:
+        estimator: Any = self.estimator
+        value, edit = estimator.editable_, Remove(ids)
+        leaves = not kinds.capabilities(kinds.kind_of(estimator)).has_factor
+        if leaves and estimator.kernel is not None:
             return replace(value.apply(edit), next_id=self._next_id(ids))
         rest = _renewed(value.examples.apply(edit), self._next_id(ids))
-        kernel, settled = estimator._kernel_for(rest)
+        kernel, settled = estimator.kernel_for(rest)
         if kernel != value.kernel or not kinds.keeps_noise(estimator):
-            fitted: Living[Any] | Forest = kinds.chosen_by(estimator, rest)._living
-            return fitted
-        if isinstance(value, Forest):
+            return kinds.chosen_by(estimator, rest).editable_
+        if leaves:
             value = replace(value, settled=True).apply(edit)
             return replace(value, settled=settled, next_id=rest.next_id)
         value.model.admit(rest.counted)
         model = replace(value, examples=rest, reserve=[]).current
         return Living.of(model, rest, settled=settled)
 
-    def _sums_without(self, estimator: LinearGP, ids: tuple[Id, ...]) -> LinearModel:
+    def _sums_without(self, ids: tuple[Id, ...]) -> LinearModel:
         """The model of all other rows, which choose the grid."""
-        if estimator._grid_given:
-            return self._subtracted(estimator, ids)
+        if self.estimator.grid_is_given:
+            return self._subtracted(ids)
         gone = set(ids)
         rest = self.read(tuple(one for one in self.index if one not in gone))
-        model: LinearModel = kinds.chosen_by(estimator, rest).model_
+        model: LinearModel = kinds.chosen_by(self.estimator, rest).model_
         return model
 
-    def _subtracted(self, estimator: LinearGP, ids: tuple[Id, ...]) -> LinearModel:
+    def _subtracted(self, ids: tuple[Id, ...]) -> LinearModel:
         """The model of all other rows on the same grid."""
-        model: LinearModel = estimator.model_
-        return model.of(model.sums - self._summed(estimator, self.read(ids)))
+        model: LinearModel = self.estimator.model_
+        return model.of(model.sums - self._summed(self.read(ids)))
 
     def _next_id(self, ids: tuple[Id, ...]) -> int:
         """The number that an estimator gives to the next example when these are forgotten."""
@@ -170,32 +173,28 @@ class Holding:
 
     def replace(self, ids: Any, X: Any, y: Any) -> Change | None:
         """Give examples other features, and other labels unless y is None."""
-        after, edit = copy(self.estimator), self._replacing(ids, X, y)
+        if self.estimator.keeps_rows:
+            edit = self._asked(X).replacing(ids, X, y)
+            return None if edit is None else self._applied(edit)
+        edit = self._replacing(ids, X, y)
         if edit is None:
             return None
-        if not isinstance(after, LinearGP):
-            after._living = after._living.apply(edit)
-            return Change(after, edit)
         held = self.read(edit.ids)
         labels = held.labels if edit.labels is None else edit.labels
-        new = after._sums(after.model_, edit.X, labels, held.weights)
-        # Added first: it may lie beyond the grid.
-        sums = after.model_.sums + new - self._summed(after, held)
-        after.model_ = after.model_.of(sums)
-        return Change(after, edit)
+        return self._exchanged(edit, held, edit.X, labels)
 
     def relabel(self, ids: Any, y: Any) -> Change | None:
         """Give examples other labels."""
-        after, edit = copy(self.estimator), self._relabelling(ids, y)
-        if edit is None:
+        if self.estimator.keeps_rows:
+            edit = self.estimator.relabelling(ids, y)
+            return None if edit is None else self._applied(edit)
+        if y is None:
+            ids, y = labels_by_id(ids)
+        chosen = self.chosen(ids)
+        if not chosen:
             return None
-        if not isinstance(after, LinearGP):
-            after._living = after._living.apply(edit)
-            return Change(after, edit)
-        held = self.read(edit.ids)
-        new = after._sums(after.model_, held.X, edit.labels, held.weights)
-        after.model_ = after.model_.of(after.model_.sums + new - self._summed(after, held))
-        return Change(after, edit)
+        edit, held = Relabel(chosen, self._new_labels(chosen, y, ids)), self.read(chosen)
+        return self._exchanged(edit, held, held.X, edit.labels)
 
     def merge(self, other: Any, theirs: Examples) -> Change:
         """Learn all examples of another fitted estimator; of a linear one they are given."""
@@ -229,16 +228,17 @@ class Holding:
 
     # -- linear models -----------------------------------------------------------------------
 
-    def _add_rows(self, after: LinearGP, X: Any, y: Any, ids: Any, sample_weight: Any) -> Change:
-        names = names_of(ids, X=X, y=y, sample_weight=sample_weight)
+    def _add_rows(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> Change:
+        names = ids_of(ids, X=X, y=y, sample_weight=sample_weight)
         if y is not None and not shape_of("y", y):
             y = _for_all(y, X.shape[0] if hasattr(X, "shape") else len(X))
         if self.fitted:
-            rows = self._asked(X)._rows(X, y, sample_weight, reset=False)
-            after.model_ = after.model_.of(after.model_.sums + after._sums(after.model_, *rows))
+            rows = self._asked(X).checked_rows(X, y, sample_weight, reset=False)
+            model = self.estimator.model_
+            after = self.estimator.holding(model.of(model.sums + self.estimator.sums_of(*rows)))
         else:
-            after.fit(X, y, sample_weight)
-            rows = after._rows(X, y, sample_weight, reset=False)
+            after = copy(self.estimator).fit(X, y, sample_weight)
+            rows = after.checked_rows(X, y, sample_weight, reset=False)
         table, labels, weights = rows
         names, k = names or (), table.shape[0]
         if len(names) != k:
@@ -251,38 +251,32 @@ class Holding:
             )
         return Change(after, Add(dense(table), labels, names, weights))
 
+    def _exchanged(self, edit: Edit, held: Examples, X: Array, labels: Array) -> Change:
+        """The estimator with rows X and labels in the place of the examples held."""
+        model, new = self.estimator.model_, self.estimator.sums_of(X, labels, held.weights)
+        # Added first: it may lie beyond the grid.
+        sums = model.sums + new - self._summed(held)
+        return Change(self.estimator.holding(model.of(sums)), edit)
+
     def _replacing(self, ids: Any, X: Any, y: Any) -> Replace | None:
-        estimator = self._asked(X)
-        if not isinstance(estimator, LinearGP):
-            edit: Replace | None = estimator._replacing(ids, X, y)
-            return edit
         chosen = self.chosen(ids)
         if not chosen and shape_of("X", X)[:1] == (0,):
             return None
-        rows = dense(estimator._asked(by_name("X", X, chosen, ids)))
+        rows = dense(self._asked(X).model_inputs(by_name("X", X, chosen, ids))[0])
         if len(chosen) != len(rows):
             raise InvalidInput(f"X has {len(rows)} rows for {len(chosen)} examples. Give one each.")
         labels = None if y is None else self._new_labels(chosen, y, ids)
         return Replace(chosen, rows, labels)
 
-    def _relabelling(self, ids: Any, y: Any) -> Relabel | None:
-        estimator = self.estimator
-        if not isinstance(estimator, LinearGP):
-            edit: Relabel | None = estimator._relabelling(ids, y)
-            return edit
-        if y is None:
-            ids, y = labels_by_id(ids)
-        chosen = self.chosen(ids)
-        return Relabel(chosen, self._new_labels(chosen, y, ids)) if chosen else None
-
     def _new_labels(self, chosen: tuple[Id, ...], y: Any, given: Any) -> Array:
         y = by_name("y", _for_all(y, len(chosen)), chosen, given)
-        labels: Array = self.estimator._targets(y, len(chosen), self.estimator.model_)
+        labels: Array = self.estimator.checked_targets(y, len(chosen))
         return labels
 
-    def _summed(self, estimator: LinearGP, held: Examples) -> Sums:
+    def _summed(self, held: Examples) -> Sums:
         """The sums of examples that are held."""
-        return estimator._sums(estimator.model_, held.X, held.labels, held.weights)
+        sums: Sums = self.estimator.sums_of(held.X, held.labels, held.weights)
+        return sums
 
 
 def next_id(least: int, ids: Iterable[Id]) -> int:
@@ -291,7 +285,7 @@ def next_id(least: int, ids: Iterable[Id]) -> int:
 
 
 def _renewed(examples: Examples, next_id: int) -> Examples:
-    """The same examples with an index of their own, which knows no others."""
+    """Examples with a new index, free of forgotten ids."""
     columns = examples.X, examples.labels, examples.weights, examples.serials
     return Examples.restored(examples.names, *columns, next_id, examples.side)
 

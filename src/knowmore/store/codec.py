@@ -19,11 +19,10 @@ from sklearn.gaussian_process import kernels as standard
 from sklearn.gaussian_process.kernels import Kernel
 
 from knowmore import kernels
-from knowmore.arguments import a_type, is_real, is_whole
-from knowmore.arrays import Array
-from knowmore.edits import Id
+from knowmore._base import Array, Id, a_type, is_real, is_whole
 from knowmore.errors import InvalidInput
-from knowmore.linalg import Grid, Truncation
+from knowmore.linalg import Grid
+from knowmore.subspaces import Truncation
 
 # Each kernel by its name in files. A name is for ever.
 KERNELS: Final[dict[str, Any]] = {
@@ -185,7 +184,7 @@ def label_texts(labels: Array) -> list[str]:
 
 
 class OtherLabels(ValueError):
-    """Labels of another type than those of the file."""
+    """Labels of another type than the labels in the file."""
 
 
 class LabelType(NamedTuple):
@@ -196,7 +195,7 @@ class LabelType(NamedTuple):
 
     @classmethod
     def of(cls, labels: Array) -> LabelType:
-        """That of these labels."""
+        """The type of labels (n,) or (n, q)."""
         return cls(labels.dtype.kind, None if labels.ndim == 1 else labels.shape[1])
 
     def read(self, texts: list[Any]) -> Array:
@@ -279,7 +278,7 @@ def _exactly(size: int, d: int) -> int:
 
 
 class Form(NamedTuple):
-    """What an array's bytes mean; `order` is "F" if columns come first, as BLAS may prefer."""
+    """The type, shape and order of an array's bytes; `order` is "F" if columns come first."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -287,7 +286,7 @@ class Form(NamedTuple):
 
     @classmethod
     def of(cls, array: Array) -> Form:
-        """That of this array."""
+        """The form of an array of numbers."""
         if array.dtype.kind not in "biuf":
             raise InvalidInput(f"An array is of type {array.dtype}, which cannot be written.")
         by_column = array.flags.f_contiguous and not array.flags.c_contiguous

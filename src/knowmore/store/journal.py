@@ -19,11 +19,10 @@ from datetime import UTC, datetime
 from json import loads
 from typing import Any, NamedTuple, final
 
-from knowmore.edits import Id
+from knowmore._base import Id
 from knowmore.errors import InvalidInput
 from knowmore.store.codec import id_text, read_id, string
-from knowmore.store.layout import File
-from knowmore.store.schema import Row
+from knowmore.store.file import File, Row
 
 # Entries that cannot be undone: what they removed is nowhere any more.
 FORGETS = ("forget", "remove-support")
@@ -44,9 +43,13 @@ class Version(NamedTuple):
     at: int
     live: int
 
+    def but(self, **changes: Any) -> Version:
+        """The version with some other columns."""
+        return self._replace(**changes)
+
 
 class Givers(NamedTuple):
-    """Who gave the features and the label of a version, as texts; None where that is not known."""
+    """The givers of the features and of the label of a version, as texts; None if unknown."""
 
     features: str | None
     label: str | None
@@ -55,7 +58,7 @@ class Givers(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Entry:
-    """One edit in the journal.
+    """An entry of the journal: an edit, or several made together.
 
     number : its own, ascending; some are missing, those that were undone and then overwritten
     at : when, UTC
@@ -91,6 +94,10 @@ class Numbers(NamedTuple):
     array: int = 1
     position: int = 0
     next_id: int = 0
+
+    def but(self, **changes: int) -> Numbers:
+        """The counters with some other values."""
+        return self._replace(**changes)
 
 
 class New(NamedTuple):
@@ -131,7 +138,7 @@ class Journal:
     def _take(self, name: str, count: int) -> range:
         """The next numbers of a kind."""
         begin = getattr(self.numbers, name)
-        self.numbers = self.numbers._replace(**{name: begin + count})
+        self.numbers = self.numbers.but(**{name: begin + count})
         return range(begin, begin + count)
 
     # -- reading -----------------------------------------------------------------------------
@@ -193,7 +200,7 @@ class Journal:
                 label = verbs[number] == "relabel"
                 giver = labellers.get(row, text) if label else text
                 whose.setdefault(number, []).append(string(giver))
-            # Where some are forgotten, whoever is left did not give all of it.
+            # If some examples are forgotten, the giver of the others did not give all.
             one = {
                 number: names[0]
                 for number, names in whose.items()
@@ -206,20 +213,20 @@ class Journal:
             return [entry(row, one.get(row[0]), *about.get(row[0], ())) for row in sorted(entries)]
 
     def givers(self, versions: Sequence[Version]) -> list[Givers]:
-        """Who gave the features and the label of each of these versions."""
+        """The givers of the features and of the label of each version."""
         first, labellers = self.feature_givers(), self.labellers()
         return [
             Givers(first[one.vector], labellers.get(one.row, one.contributor)) for one in versions
         ]
 
     def feature_givers(self) -> dict[int, str | None]:
-        """Who gave the features, by the number of the vector."""
-        # Files of the first format name whoever wrote a version: the first one gave the features.
+        """The giver of the features, by the number of the vector."""
+        # Files of the first format name the writer of each version: the first gave the features.
         latest_first = "SELECT vector, contributor FROM examples ORDER BY row DESC"
         return dict(self.file.connection.execute(latest_first))
 
     def labellers(self) -> dict[int, str | None]:
-        """Who gave the labels of versions, by row, where that may differ from `contributor`."""
+        """The givers of labels, by row, of versions where `contributor` gave only the features."""
         return {row: contributor for row, contributor, _ in self.file.rows("labelled")}
 
     def kept(self) -> set[int]:
@@ -251,7 +258,7 @@ class Journal:
     def write(
         self, verb: str, count: int, new: New | None = None, leaving: Sequence[int] = ()
     ) -> range:
-        """An edit: the versions that enter, and the rows of those that leave; its rows."""
+        """Write an edit: new versions enter, and `leaving` rows leave; returns the new rows."""
         number, first = self._begun()
         self.verb, self.count = self.verb or verb, self.count + count
         rows = range(0) if new is None else self._write_versions(new)
@@ -260,7 +267,7 @@ class Journal:
         self._switch(leaving, live=0)
         changes = [(number, row, 1) for row in rows] + [(number, row, 0) for row in leaving]
         self.file.insert("changes", changes)
-        # What came with the same entry was never there for anybody.
+        # Nobody has seen a version that came with the same entry.
         if passing:
             self.passed = True
             self.delete_versions(self.versions(passing))
@@ -272,7 +279,7 @@ class Journal:
             self.purge_undone()
             (number,) = self._take("entry", 1)
             self._entry = number, self.numbers.row
-            self.numbers = self.numbers._replace(position=number)
+            self.numbers = self.numbers.but(position=number)
         return self._entry
 
     def write_entry(self, settings: tuple[str | None, str | None]) -> None:
@@ -295,9 +302,9 @@ class Journal:
         else:
             vectors = new.vectors  # type: ignore[assignment]
         columns = (new.labels, new.weights, vectors, new.origins, new.contributors)
-        ids = map(id_text, new.ids)
-        each = zip(rows, ids, *columns, strict=True)
-        versions = [Version._make((*row, self.at, 1)) for row in each]
+        ids, times, live = map(id_text, new.ids), [self.at] * k, [1] * k
+        each: Iterable[Row] = zip(rows, ids, *columns, times, live, strict=True)
+        versions = [Version(*row) for row in each]
         self.file.insert("examples", versions)
         self.write_givers(zip(versions, new.labellers, strict=True))
         return rows
@@ -305,10 +312,10 @@ class Journal:
     def _switch(self, rows: Sequence[int], live: int) -> None:
         """Turn versions on or off."""
         if rows:
-            self.file.replace("examples", (v._replace(live=live) for v in self.versions(rows)))
+            self.file.replace("examples", (v.but(live=live) for v in self.versions(rows)))
 
     def undo(self) -> Row:
-        """Undo the last entry that is not; returns its row."""
+        """Undo the last entry that is not undone; returns its row."""
         return self._turn(self.last(), undone=1)
 
     def redo(self) -> Row:
@@ -339,7 +346,7 @@ class Journal:
         if undone:
             where = "SELECT max(number) FROM journal WHERE number < ?"
             position = self.file.connection.execute(where, (number,)).fetchone()[0] or 0
-        self.numbers = self.numbers._replace(position=position)
+        self.numbers = self.numbers.but(position=position)
         return row
 
     def purge_undone(self) -> None:

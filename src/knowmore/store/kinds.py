@@ -9,50 +9,46 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 import knowmore.estimators as known
+from knowmore._base import Array, a_type, some
 from knowmore._living import Living
-from knowmore.arguments import a_type, some
-from knowmore.arrays import Array
-from knowmore.columns import Names
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.estimators.linear import LinearGP
-from knowmore.estimators.living import EditableEstimator
-from knowmore.estimators.shell import names_in, unnamed
+from knowmore.estimators import EditableEstimator, LinearGP, names_in, note_names, unnamed
 from knowmore.examples import Examples
-from knowmore.linalg import Eigenspace, Grid, Sums
-from knowmore.linalg.earlier import Earlier
-from knowmore.models import KernelModel, LinearModel
-from knowmore.models.forest import Forest
+from knowmore.linalg import Earlier, Grid, Sums
+from knowmore.models import Forest, KernelModel, LinearModel
 from knowmore.store.codec import plain, valued
+from knowmore.subspaces import Eigenspace, EigenspaceLDA, EigenspacePCA, SubspaceMonitor
+from knowmore.transfer import NPlusOneClassifier, OneShotClassifier, Scores
 
-# Those that hold examples with ids, or whose rows a file can hold for them.
+# Kinds that hold examples with ids, or whose rows a file can hold for them.
 LIVING: Final[dict[str, type]] = {
     "gp": known.GPClassifier,
     "gp-regression": known.GPRegressor,
     "lssvm": known.LSSVMClassifier,
-    "n-plus-one": known.NPlusOneClassifier,
-    "one-shot": known.OneShotClassifier,
+    "n-plus-one": NPlusOneClassifier,
+    "one-shot": OneShotClassifier,
     "forest": known.ForestGPClassifier,
     "forest-regression": known.ForestGPRegressor,
     "linear": known.LinearGPClassifier,
     "linear-regression": known.LinearGPRegressor,
 }
-# Those that are a few arrays.
+# Kinds that are a few arrays.
 VALUES: Final[dict[str, type]] = {
-    "pca": known.EigenspacePCA,
-    "lda": known.EigenspaceLDA,
+    "pca": EigenspacePCA,
+    "lda": EigenspaceLDA,
     "eigenspace": Eigenspace,
-    "monitor": known.SubspaceMonitor,
+    "monitor": SubspaceMonitor,
     "landmarks": known.Landmarks,
     "intersection-map": known.IntersectionMap,
 }
-# All of them by the short names that files and commands have for them.
+# All kinds by the short names that files and commands use.
 KINDS: Final = LIVING | VALUES
 _NAMES: Final = {kind: name for name, kind in KINDS.items()}
 # Parameters that are no settings: arrays, other models, and what cannot be written.
@@ -82,9 +78,50 @@ def kind_of(estimator: Any) -> str:
     return name
 
 
-def is_linear(kind: str) -> bool:
-    """Whether models of this kind are sums of rows, and hold none themselves."""
-    return kind.startswith("linear")
+def is_fitted(estimator: Any) -> bool:
+    """Whether an estimator that holds examples, or their sums, has learnt any."""
+    return hasattr(estimator, "editable_") or "model_" in vars(estimator)
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """The capabilities of a kind of model that holds examples.
+
+    keeps_rows : whether the model has its examples itself; otherwise only the file has them
+    has_factor : whether the factor of a matrix is cached, which takes n^2 numbers
+    has_sums : whether sums of rows on a grid are cached
+    has_supports : whether support tasks are kept beside the examples
+    has_source : whether the model starts from a source, which is a file of its own
+    regression : whether targets are numbers
+    """
+
+    keeps_rows: bool
+    has_factor: bool
+    has_sums: bool
+    has_supports: bool = False
+    has_source: bool = False
+    regression: bool = False
+
+
+_KERNEL: Final = Capabilities(keeps_rows=True, has_factor=True, has_sums=False)
+_FOREST: Final = Capabilities(keeps_rows=True, has_factor=False, has_sums=False)
+_LINEAR: Final = Capabilities(keeps_rows=False, has_factor=False, has_sums=True)
+_CAPABILITIES: Final[dict[str, Capabilities]] = {
+    "gp": _KERNEL,
+    "gp-regression": replace(_KERNEL, regression=True),
+    "lssvm": _KERNEL,
+    "n-plus-one": replace(_KERNEL, has_source=True),
+    "one-shot": replace(_KERNEL, has_supports=True),
+    "forest": _FOREST,
+    "forest-regression": replace(_FOREST, regression=True),
+    "linear": _LINEAR,
+    "linear-regression": replace(_LINEAR, regression=True),
+}
+
+
+def capabilities(kind: str) -> Capabilities:
+    """The capabilities of a kind in `LIVING`."""
+    return _CAPABILITIES[kind]
 
 
 # -- settings ------------------------------------------------------------------------------------
@@ -106,7 +143,7 @@ def unfitted(kind: str, settings: dict[str, Any]) -> Any:
     made, settings = KINDS[kind], _BEFORE.get(kind, {}) | settings
     settings = {name: value for name, value in settings.items() if name not in _GONE}
     values = {name: valued(value) for name, value in settings.items()}
-    if kind == "n-plus-one":
+    if kind in LIVING and capabilities(kind).has_source:
         values["source"] = None
     estimator = made(**values)
     wanted = set(estimator.get_params(deep=False)) - _APART
@@ -129,7 +166,7 @@ def columns(estimator: Any) -> dict[str, Any]:
     "width" is how many of them are features: the others may be scores of a source.
     """
     count, source = int(estimator.n_features_in_), getattr(estimator, "source_", None)
-    beside = isinstance(source, known.Scores) and source.of is None
+    beside = isinstance(source, Scores) and source.of is None
     width = count - len(source.classes_) if beside else count  # type: ignore[union-attr]
     return {"count": count, "names": plain(names_in(estimator)), "width": width}
 
@@ -142,7 +179,7 @@ def set_columns(estimator: Any, found: dict[str, Any]) -> None:
     if names is not None and len(names) != count:
         raise ValueError(f"{count} features")
     estimator.n_features_in_ = count
-    _set_names(estimator, names)
+    note_names(estimator, names)
 
 
 def name_columns(estimator: Any, names: Sequence[Hashable]) -> None:
@@ -153,7 +190,7 @@ def name_columns(estimator: Any, names: Sequence[Hashable]) -> None:
             f"{len(given)} columns were named, but X has {estimator.n_features_in_}. Name each."
         )
     if known_names is None:
-        _set_names(estimator, given)
+        note_names(estimator, given)
     elif given != known_names:
         raise InvalidInput(
             f"The columns are named {some(given)}, but the model has learnt from "
@@ -161,22 +198,16 @@ def name_columns(estimator: Any, names: Sequence[Hashable]) -> None:
         )
 
 
-def _set_names(estimator: Any, names: Names) -> None:
-    estimator._names_in = names
-    if names is not None and all(isinstance(name, str) for name in names):
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-
-
 # -- what examples have chosen -------------------------------------------------------------------
 
 
 def state(estimator: Any) -> dict[str, Any]:
-    """What the examples that were there first have chosen, as JSON can write it."""
-    if isinstance(estimator, LinearGP):
-        model: LinearModel = estimator._held
+    """The settings that the first examples have chosen, as JSON can write them."""
+    if not estimator.keeps_rows:
+        model: LinearModel = estimator.frozen_model()
         targets = None if model.classes else [] if model.flat else [len(model.names)]
         return {"grid": plain(model.sums.grid), "targets": targets}
-    held = estimator._fitted
+    held = estimator.editable_
     noise = held.model.covariance.noise
     return {"kernel": plain(held.kernel), "settled": held.settled, "noise": float(noise)}
 
@@ -188,13 +219,12 @@ def chosen_by(estimator: Any, examples: Examples) -> Any:
     estimator : it has noted its columns
     """
     made = copy(estimator)
-    if isinstance(made, LinearGP):
+    if not made.keeps_rows:
         made.fit(examples.X, examples.labels, examples.weights)
         set_columns(made, columns(estimator))
         return made
     few = len(examples.counted) < 2
-    made._living = (without_loo(made) if few else made)._fresh(examples)
-    return made
+    return made.holding((without_loo(made) if few else made).fresh_value(examples))
 
 
 def keeps_noise(estimator: Any) -> bool:
@@ -214,15 +244,15 @@ def without_loo(estimator: Any) -> Any:
 def linear(estimator: LinearGP, found: dict[str, Any], sums: Sums | None = None) -> LinearGP:
     """A copy that holds these sums, or none, on the grid of a state."""
     sums = Sums(_grid(found)) if sums is None else sums
-    noise, made = estimator._noise(), copy(estimator)
+    noise = estimator.noise_setting()
     if found["targets"] is None:
-        made.model_ = LinearModel.of_classes(sums, noise, intercept=estimator.intercept)
-        return made
+        return estimator.holding(LinearModel.of_classes(sums, noise, intercept=estimator.intercept))
     flat, q = found["targets"] == [], (found["targets"] or [1])[0]
     normalised = bool(estimator.normalize_y)
     names = np.arange(q)
-    made.model_ = LinearModel(sums, names, noise, estimator.intercept, False, normalised, flat)
-    return made
+    return estimator.holding(
+        LinearModel(sums, names, noise, estimator.intercept, False, normalised, flat)
+    )
 
 
 def _grid(found: dict[str, Any]) -> Grid:
@@ -239,32 +269,33 @@ def living(
 ) -> Living[Any] | Forest:
     """The batch fit of these examples in a state."""
     kernel, settled = valued(found["kernel"]), bool(found["settled"])
-    if isinstance(estimator, (known.ForestGPClassifier, known.ForestGPRegressor)):
-        return estimator._value(kernel, examples, settled)
+    if not capabilities(kind_of(estimator)).has_factor:
+        fitted: Living[Any] | Forest = estimator.batch_value(kernel, examples, settled)
+        return fitted
     model: Any = skeleton(estimator, found, examples.counted)
     return Living.of(model.follow(examples.counted), examples, settled=settled)
 
 
 def skeleton(estimator: EditableEstimator[Any], found: dict[str, Any], examples: Examples) -> Any:
-    """A model of none of these examples that can follow them, with the settings of a state.
+    """An empty model that can follow these examples, with the settings of a state.
 
     A one-shot model follows nothing that has not both classes, and is small: it is the whole.
     """
     kernel, noise = valued(found["kernel"]), float(found["noise"])
     # The state has the noise: these examples must not choose it again.
     estimator, few = without_loo(unnamed(estimator)), _few(examples)
-    if isinstance(estimator, known.OneShotClassifier):
-        return estimator._batch(kernel, examples)
-    model: KernelModel = estimator._batch(kernel, few)
+    if capabilities(kind_of(estimator)).has_supports:
+        return estimator.batch_value(kernel, examples, True).model
+    model: KernelModel = estimator.batch_value(kernel, few, True).model
     nothing = Examples.of(examples.X[:0], examples.labels[:0], side=examples.side[:0])
     factor = model.covariance.factor.delete(np.arange(len(few)))
     covariance = replace(model.covariance, noise=noise, examples=nothing, factor=factor)
-    # The targets are those of the few: of none there may be no coding.
+    # Keep the coding of the few: no examples may have no coding.
     return replace(model, covariance=covariance, head=model.coded.basis[:0])
 
 
 def _few(examples: Examples) -> Examples:
-    """One example of each class."""
+    """The first example of each class."""
     _, first = np.unique(examples.labels, axis=0, return_index=True)
     rows: Array = np.sort(first)
     if examples.labels.dtype.kind == "f":

@@ -1,17 +1,28 @@
-"""Who gave what: the features of an example and its label may come from different people.
+"""Contributions and their givers: features and label of an example may come from two people.
 
 A version of an example has features, which belong to its vector, and a label. Each has a giver, or
 none that is known. Forgetting a giver rewrites the history of every example that they touched, as
 if they had given nothing: their examples leave, and an example of somebody else gets back the
 features and the label that it had before.
+
+Keyed hashes of what was forgotten, so that neither `learn` nor `restore` brings it back.
+
+A mark is a hash with a key that is in the file: without the file or the record it tells nothing.
+A reader of the file who guesses an id or a content can find out whether a record with it was
+forgotten here. The marks of features and labels that other examples lost are made of
+the number and the time of a version: they say neither whose nor what these were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from hashlib import blake2b
+from secrets import token_hex
+from typing import Final, NamedTuple, final
 
+from knowmore._base import Id
+from knowmore.store.codec import id_text
 from knowmore.store.journal import Givers, Journal, Version
 
 # Whether the features, or the label, of a version are withdrawn.
@@ -32,7 +43,7 @@ class _Step(NamedTuple):
 
 @dataclass
 class Withdrawal:
-    """What must change in the file so that some contributions were never made.
+    """The changes of a file after which some contributions were never made.
 
     deleted : versions that go
     bared : versions, as they were, whose features go, whether they go themselves or not
@@ -56,7 +67,7 @@ class Withdrawal:
 
     @property
     def count(self) -> int:
-        """How many examples it is about."""
+        """The number of examples that change or leave."""
         return len(self.gone) + len(self.changed) + len(self.erased)
 
     @property
@@ -71,7 +82,7 @@ class Withdrawal:
         file.replace("examples", (version for version, _ in self.rewritten))
         journal.write_givers(self.rewritten)
         for version, comes, goes in self.prolonged.values():
-            file.replace("examples", [version._replace(live=int(goes is None))])
+            file.replace("examples", [version.but(live=int(goes is None))])
             file.delete("changes", [version.row], column=1)
             changes = [(comes, 1)] if goes is None else [(comes, 1), (goes, 0)]
             file.insert("changes", ((number, version.row, enters) for number, enters in changes))
@@ -136,7 +147,7 @@ def _withdraw(found: Withdrawal, steps: list[_Step], features: Rule, label: Rule
         if source is None or named is None:
             found.deleted.append(version)
             continue
-        after = version._replace(
+        after = version.but(
             label=named.version.label,
             vector=source.version.vector,
             weight=source.version.weight,
@@ -161,3 +172,105 @@ def _withdraw(found: Withdrawal, steps: list[_Step], features: Rule, label: Rule
 
 def _same(one: Version, giver: str | None, other: Version, other_giver: str | None) -> bool:
     return (one.vector, one.label, giver) == (other.vector, other.label, other_giver)
+
+
+# -- marks ---------------------------------------------------------------------------------------
+
+# The fact that has the key.
+KEY: Final = "mark-key"
+_SIZE: Final = 16
+
+
+def new_key() -> str:
+    """A random key, as text."""
+    return token_hex(32)
+
+
+@final
+class Marked(NamedTuple):
+    """The marks that a record meets in this file.
+
+    id : all of an example with its id
+    content : an example that was made from the same, under whatever id
+    record : a version of the example with its id that was made from the same
+    """
+
+    id: bool = False
+    content: bool = False
+    record: bool = False
+
+
+@final
+class Marker:
+    """Makes the marks of records with the key of a file.
+
+    >>> marker = Marker("00" * 32)
+    >>> marker.id(7) == marker.id(7), marker.id(7) == marker.id("7")
+    (True, False)
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = bytes.fromhex(key)
+
+    def _mark(self, kind: bytes, *parts: bytes) -> bytes:
+        made = blake2b(key=self._key, digest_size=_SIZE, person=kind)
+        for part in parts:
+            made.update(len(part).to_bytes(8))
+            made.update(part)
+        return made.digest()
+
+    def id(self, one: Id) -> bytes:
+        """The mark of an example that is gone."""
+        return self._mark(b"id", id_text(one).encode())
+
+    def content(self, content: bytes) -> bytes:
+        """The mark of what an example was made from."""
+        return self._mark(b"content", content)
+
+    def record(self, one: Id, content: bytes) -> bytes:
+        """The mark of a version: what an example was made from, under its id."""
+        return self._mark(b"record", id_text(one).encode(), content)
+
+    def features(self, version: Version) -> bytes:
+        """The mark of the features of one version, which its example lost."""
+        return self._mark(b"features", *_event(version))
+
+    def label(self, version: Version) -> bytes:
+        """The mark of the label of one version, which its example lost."""
+        return self._mark(b"label", *_event(version))
+
+    def found(self, marks: set[bytes], one: Id, content: bytes | None) -> Marked:
+        """The marks of a record that are among these."""
+        if content is None:
+            return Marked(self.id(one) in marks)
+        every = (self.id(one), self.content(content), self.record(one, content))
+        return Marked(*(each in marks for each in every))
+
+
+def _event(version: Version) -> tuple[bytes, ...]:
+    """A version in copies of one file, and in no other file."""
+    return str(version.row).encode(), version.id.encode(), str(version.at).encode()
+
+
+def mark(
+    journal: Journal,
+    key: str,
+    gone: Iterable[Id],
+    versions: Sequence[tuple[Id, Version]],
+    features: Iterable[Version],
+    labels: Iterable[Version],
+) -> None:
+    """Mark the ids that leave, and the versions whose vectors are about to be deleted.
+
+    features, labels : versions that lose these, of examples that stay
+    """
+    marker = Marker(key)
+    contents = {n: row[3] for n, row in journal.vectors(v.vector for _, v in versions).items()}
+    marks = {marker.id(one) for one in gone}
+    marks |= {*map(marker.features, features), *map(marker.label, labels)}
+    for one, version in versions:
+        content = contents[version.vector]
+        if content is not None:
+            marks |= {marker.content(content), marker.record(one, content)}
+    known = {row[0] for row in journal.file.rows("forgotten")}
+    journal.file.insert("forgotten", ((one,) for one in sorted(marks - known)))

@@ -1,24 +1,33 @@
-"""What a store says of itself."""
+"""Reports of a store: records, status, and the result of forgetting.
+
+Some things stay in a file when examples are forgotten, though these may have had a part in them.
+The examples left choose kernel widths, noises and grids again. They cannot make again what came
+from other sources, or from a search such as `tune`.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from json import dumps, loads
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, final
 
-from knowmore.edits import Id
+from knowmore._base import Id
+from knowmore.store import codec, kinds
 from knowmore.store.codec import string
-from knowmore.store.journal import Givers, Version, moment_of
-from knowmore.store.schema import FORMAT, Row
+from knowmore.store.file import FORMAT, File, Row
+from knowmore.store.journal import Givers, Journal, Version, moment_of
 from knowmore.store.traces import Trace
+from knowmore.store.work import HeldState
 
 
 @final
 class Record(NamedTuple):
-    """What is known of an example beside its features.
+    """The metadata of an example: all but its features.
 
     id, label, weight : as it was given
     origin : where it came from; None if unknown
@@ -43,7 +52,7 @@ class Record(NamedTuple):
 
 
 def record(name: Id, version: Version, vector: Row, givers: Givers, kept: bool) -> Record:
-    """What a version and its row of vectors say; raises any error if they make no sense."""
+    """The record of a version and its row of vectors; raises any error if they are damaged."""
     content, thumbnail = vector[3:]
     return Record(
         name,
@@ -67,7 +76,7 @@ def content(data: bytes, label: Any) -> bytes:
 @final
 @dataclass(frozen=True)
 class Forgotten:
-    """What `forget` did.
+    """The result of `forget`.
 
     count : how many examples were removed
     traces : where bytes of them may be left, in pages that hold examples, in free ones, and in
@@ -87,13 +96,13 @@ class Forgotten:
 
     @property
     def left(self) -> str:
-        """All that may be left of them, in sentences; "" if nothing is."""
+        """Sentences about everything that may be left of them, or ""."""
         return " ".join(filter(None, (self.warning, *self.kept)))
 
 
 @final
 class Preview(NamedTuple):
-    """What `forget` would do.
+    """The examples that `forget` would change.
 
     leaving : the ids of the examples that would leave
     changing : the ids of the examples that would stay, with the features or the label that they had
@@ -109,7 +118,7 @@ class Preview(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Status:
-    """What a file holds.
+    """The content of a file, in numbers.
 
     kind : of model
     examples : how many there are
@@ -140,3 +149,72 @@ class Status:
     kernel: str | None
     changed: datetime | None
     format: int = FORMAT
+
+
+def status(path: Path, file: File, held: HeldState) -> Status:
+    """The status of a file within a transaction."""
+    kind = str(held.facts["kind"])
+    run = file.connection.execute
+    grouped = "SELECT label, count(*) FROM examples WHERE live = 1 GROUP BY label ORDER BY label"
+    classes = run(grouped).fetchall()
+    last, entries, undone = run("SELECT max(at), count(*), total(undone) FROM journal").fetchone()
+    can = kinds.capabilities(kind)
+    columns = held.facts["columns"] or {"count": None, "names": None}
+    with file.understood("examples"):
+        return Status(
+            path,
+            kind,
+            len(held.index),
+            {} if can.regression else {loads(text): n for text, n in classes},
+            columns["count"],
+            codec.valued(columns["names"]),
+            _contributors(Journal(file, held.numbers), held),
+            entries,
+            int(undone),
+            file.size(),
+            held.estimator.get_params(deep=False),
+            repr(held.estimator.kernel_) if can.keeps_rows and held.fitted else None,
+            None if last is None else moment_of(last),
+        )
+
+
+def _contributors(journal: Journal, held: HeldState) -> dict[str | None, int]:
+    """The number of examples to which each contributor gave features or label."""
+    features = journal.feature_givers()
+    rows = "SELECT row, contributor FROM examples WHERE live = 1"
+    labels = dict(journal.file.connection.execute(rows)) | journal.labellers()
+    counts: Counter[str | None] = Counter()
+    for row, vector in held.index.values():
+        givers = {features[vector], labels[row]}
+        counts.update(givers - {None} or givers)
+    known = sorted((name for name in counts if name is not None), key=str)
+    return {string(name): counts[name] for name in (None, *known) if counts[name]}
+
+
+# -- what stays when examples are forgotten ------------------------------------------------------
+
+# The verb of an entry that sets parameters which `tune` found.
+TUNE = "tune"
+
+
+def staying(facts: dict[str, Any], verbs: Iterable[str], problem: str = "") -> tuple[str, ...]:
+    """Sentences about things that stay in a file after a forget.
+
+    verbs : of the entries of the journal up to the last one that forgets
+    problem : why the examples that are left cannot choose the settings; "" if they can
+    """
+    found = []
+    if problem:
+        why = "The settings that examples had chosen stay, since those left cannot choose others"
+        found.append(f"{why}: {problem}")
+    pictures = facts["notes"].get("pictures")
+    if pictures and "words" in pictures:
+        found.append("The visual words, learnt from a sample of the first pictures, stay.")
+    if facts.get("supports"):
+        found.append("The supports stay as they were given.")
+    if path := facts.get("source", {}).get("path"):
+        name = PurePosixPath(path).name
+        found.append(f"The source, {name}, stays, with all that it has learnt.")
+    if TUNE in verbs:
+        found.append("Parameters that tune found stay: tune again.")
+    return tuple(found)

@@ -9,25 +9,22 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from knowmore.arguments import some
-from knowmore.edits import Id
+from knowmore._base import File as Name
+from knowmore._base import Id, check_name, check_writable, part_of, some
 from knowmore.errors import InvalidInput, KnowmoreError, NotWritten
-from knowmore.files import File as Name
-from knowmore.files import check_name, check_writable, part_of
 from knowmore.store import provenance
 from knowmore.store.codec import read_id, string
+from knowmore.store.file import TABLES, File
 from knowmore.store.journal import FORGETS, Journal, Numbers, Version
-from knowmore.store.layout import File
-from knowmore.store.marks import KEY, Marker
-from knowmore.store.provenance import Withdrawal
+from knowmore.store.provenance import KEY, Marker, Withdrawal
 from knowmore.store.rollback import put_in_place
-from knowmore.store.schema import TABLES
-from knowmore.store.store import Store
+from knowmore.store.session import Session
+from knowmore.store.store import Store, withdraw
 from knowmore.store.work import Work
 
 
 class Restored(NamedTuple):
-    """What `restore` did.
+    """The result of `restore`.
 
     examples : how many the model holds now
     forgotten : the ids of examples that are in the copy, and had been forgotten since: they were
@@ -91,21 +88,21 @@ def _copied(source: Path, part: Path) -> None:
         file.check_size()
         for table in TABLES:
             file.all_rows(table)
-        with file._reported(), closing(sqlite3.connect(part)) as there:
+        with file.reported(), closing(sqlite3.connect(part)) as there:
             file.connection.backup(there)
     with open(part, "rb") as data:
         os.fsync(data.fileno())
 
 
 def _examples_in(path: Path) -> int:
-    """How many examples a file holds."""
+    """The number of examples in a file."""
     with closing(File(path)) as file, file.reading():
         count = "SELECT count(*) FROM examples WHERE live = 1"
         return int(file.connection.execute(count).fetchone()[0])
 
 
 class _Past(NamedTuple):
-    """What a model knows of its past.
+    """The past of a model, as far as its file knows it.
 
     entries : the numbers, times and verbs of its journal
     givers : all who gave something
@@ -122,8 +119,15 @@ class _Past(NamedTuple):
 
 def _past(path: Path) -> _Past | None:
     """The past of a model; None if it cannot be read."""
-    with suppress(KnowmoreError), Store(path) as store, store._lock, store._reading():
-        file, held = store._file, store._follow()
+    with suppress(KnowmoreError), Store(path) as store, store.session.lock:
+        return _past_of(store.session)
+    return None
+
+
+def _past_of(session: Session) -> _Past:
+    """The past of the model in an open file."""
+    with session.reading() as file:
+        held = session.follow()
         marks = {row[0] for row in file.all_rows("forgotten")}
         if not marks:
             return _Past(_entries(file), _givers(file), "", marks, {})
@@ -132,7 +136,6 @@ def _past(path: Path) -> _Past | None:
         rows = [row for one, (row, _) in held.index.items() if marker.id(one) in marks]
         said = _said(Journal(file, held.numbers), rows)
         return _Past(_entries(file), _givers(file), key, marks, said)
-    return None
 
 
 def _entries(file: File) -> set[tuple[int, int, str]]:
@@ -145,7 +148,7 @@ def _givers(file: File) -> set[str | None]:
 
 
 def _said(journal: Journal, rows: Iterable[int]) -> dict[str, Any]:
-    """All that versions say of their examples and who said so, by the texts of the ids."""
+    """Features, label, weight and givers of versions, by the texts of their ids."""
     versions = journal.versions(rows)
     vectors, givers = journal.vectors(one.vector for one in versions), journal.givers(versions)
     return {
@@ -200,7 +203,7 @@ def _forgotten(path: Path, past: _Past) -> Withdrawal:
         return found
 
     with Store(path) as store:
-        store._withdraw(chosen, mark=True)
+        withdraw(store.session, chosen, mark=True)
     return found
 
 

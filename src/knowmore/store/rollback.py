@@ -8,23 +8,87 @@ epoch before, and the file has either that epoch or one that names it as its pre
 journal of a new file holds no page, and empties the file. So the first page of a new file is
 written alone, and such a journal is played back only into a file that has no more than that page.
 https://www.sqlite.org/fileformat2.html has the names used here.
+
+Reading the bytes of a file that SQLite may have open.
+
+When a process closes any descriptor of a file, POSIX drops all locks that the process has on it,
+those of an edit in another thread among them (https://www.sqlite.org/howtocorrupt.html, 2.2). So
+one descriptor is kept for each file that was read, until the file is deleted.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import sqlite3
+import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from knowmore.errors import InvalidInput, NotWritten
-from knowmore.store.raw import reader
-from knowmore.store.schema import APPLICATION
 
+# -- bytes of a file that SQLite may have open ---------------------------------------------------
+
+
+_kept: dict[tuple[int, int], int] = {}
+_changing = Lock()
+
+
+def reader(path: Path) -> Callable[[int, int], bytes]:
+    """A function of offset and length: the bytes there, fewer at the end; raises OSError."""
+    if os.name != "posix":
+        return partial(_read, path)
+    return partial(_read_kept, _descriptor(path))
+
+
+def _read(path: Path, offset: int, length: int) -> bytes:
+    with open(path, "rb") as file:
+        file.seek(offset)
+        return file.read(length)
+
+
+def _read_kept(descriptor: int, offset: int, length: int) -> bytes:
+    parts = []
+    while length > 0 and (part := os.pread(descriptor, length, offset)):
+        parts.append(part)
+        offset, length = offset + len(part), length - len(part)
+    return b"".join(parts)
+
+
+def _descriptor(path: Path) -> int:
+    with _changing:
+        _close_deleted()
+        # While a descriptor is open, no other file gets the same number.
+        found = os.stat(path)
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            # To open a pipe would wait for somebody who writes to it.
+            raise OSError(errno.EINVAL, "It is not a regular file")
+        place = found.st_dev, found.st_ino
+        if place not in _kept:
+            new = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            found = os.fstat(new)
+            _kept[found.st_dev, found.st_ino] = new
+            return new
+        return _kept[place]
+
+
+def _close_deleted() -> None:
+    for place, descriptor in list(_kept.items()):
+        with suppress(OSError):
+            if os.fstat(descriptor).st_nlink == 0:
+                del _kept[place]
+                os.close(descriptor)
+
+
+# -- the rollback journal ------------------------------------------------------------------------
+
+APPLICATION: Final = 0x6B6E6F77  # "know"
 # Seconds that a second writer waits.
 PATIENCE: Final = 30.0
 _HEADER: Final = 100
@@ -120,7 +184,7 @@ def _refused(several: bool, pages: int | None, old: Head | None, size: int, new:
 
 
 def _seen(path: Path, journal: Path) -> tuple[bool, int | None, Head | None, int, Head] | None:
-    """What journal and file say of each other; None if SQLite takes the journal for none.
+    """The match of a journal with its file; None if SQLite takes the journal for none.
 
     several : whether it is the journal of several databases
     pages : the size of the file in pages, if the journal restores nothing but that
@@ -180,7 +244,7 @@ def is_there(path: Path) -> bool:
         return False
     if journal_of(path).is_file() and journal_of(path).stat().st_size:
         check_journal(path)
-        # Whoever reads first undoes what a crash has interrupted.
+        # The first reader undoes an edit that a crash has interrupted.
         with suppress(sqlite3.Error), closing(_connected(path)) as connection:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return path.stat().st_size > 0 and not _is_begun(path)
@@ -226,7 +290,7 @@ def _nobody_writes(path: Path) -> Iterator[None]:
                     f"{str(path)!r} is being written by another program. Nothing was changed. Try "
                     f"again when that has finished."
                 ) from error
-        # What is there is no database, or is damaged: it is about to be replaced.
+        # The old file is no database, or damaged: it is about to be replaced.
         except sqlite3.DatabaseError:
             pass
         yield

@@ -10,33 +10,34 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from knowmore.arrays import Array
+from knowmore._base import Array, check_name, check_writable, part_of
+from knowmore._base import File as Name
 from knowmore.errors import NotWritten
-from knowmore.estimators.linear import LinearGP
-from knowmore.estimators.maps import LandmarkMap
-from knowmore.estimators.shell import fitted
+from knowmore.estimators import LandmarkMap, LinearGP, fitted
 from knowmore.examples import Examples
-from knowmore.files import File as Name
-from knowmore.files import check_name, check_writable, part_of
-from knowmore.linalg import Eigenspace
-from knowmore.linalg.scatter import Rounding
-from knowmore.models import Discriminant
-from knowmore.models.class_means import ClassMeans, Spread
-from knowmore.models.forest import Forest
-from knowmore.models.stream import Measures, Reference, Window
-from knowmore.store import caches, kinds, sources
+from knowmore.store import cache, kinds, state
 from knowmore.store.codec import LabelType, plain, valued
+from knowmore.store.file import File
 from knowmore.store.journal import Numbers
-from knowmore.store.layout import File
 from knowmore.store.rollback import put_in_place
 from knowmore.store.store import Store
-from knowmore.store.work import About, Held, Work, vector_blobs
+from knowmore.store.work import About, HeldState, Work, vector_blobs
+from knowmore.subspaces import (
+    ClassMeans,
+    Discriminant,
+    Eigenspace,
+    Measures,
+    Reference,
+    Rounding,
+    Spread,
+    Window,
+)
 
 # Frozen values by their names in files.
 _VALUES: Final[dict[str, type]] = {
@@ -84,7 +85,7 @@ def save(estimator: Any, path: Name) -> None:
             f"is kept. Name another place."
         ) from error
     if not isinstance(estimator, Eigenspace):
-        sources.note_home(estimator, target)
+        state.note_home(estimator, target)
 
 
 def load(path: Name) -> Any:
@@ -127,20 +128,20 @@ def load(path: Name) -> Any:
             estimator = store.estimator
     if isinstance(estimator, Eigenspace):
         return estimator
-    return sources.note_home(estimator, target)
+    return state.note_home(estimator, target)
 
 
 def _write(file: File, target: Path, kind: str, estimator: Any) -> None:
     if kind not in kinds.LIVING:
         _write_value(file, kind, estimator)
-    elif isinstance(estimator, LinearGP):
+    elif not estimator.keeps_rows:
         _write_sums(file, kind, estimator)
     else:
         _write_living(file, target, kind, estimator)
 
 
 def _write_living(file: File, target: Path, kind: str, estimator: Any) -> None:
-    living = fitted(estimator, "_living")
+    living = estimator.editable_
     examples: Examples = living.examples
     facts = {
         "kind": kind,
@@ -150,20 +151,20 @@ def _write_living(file: File, target: Path, kind: str, estimator: Any) -> None:
         "labels": list(LabelType.of(examples.labels)),
         "state": None,
         "notes": {},
-        **sources.facts_of(estimator, target),
+        **state.facts_of(estimator, target),
     }
-    number, facts["arrays"] = caches.keep(file, 1, sources.arrays_of(estimator))
+    number, facts["arrays"] = cache.keep(file, 1, state.arrays_of(estimator))
     numbers = Numbers(next_id=examples.next_id, array=number)
     file.write_facts(facts)
-    work = Work(file, Held("", estimator, facts, numbers, {}))
+    work = Work(file, HeldState("", estimator, facts, numbers, {}))
     vectors = vector_blobs(examples.X, examples.side, None)
     about = About.of(len(examples), None, None)
     work.enter("save", estimator, examples.names, examples.labels, examples.weights, vectors, about)
-    factor = caches.FactorCache()
+    factor = cache.FactorCache()
     order = np.arange(1, len(examples) + 1)
-    if not isinstance(living, Forest) and len(examples.counted):
+    if kinds.capabilities(kind).has_factor and len(examples.counted):
         number = factor.write(file, work.journal.numbers.array, living, order)
-        work.journal.numbers = work.journal.numbers._replace(array=number)
+        work.journal.numbers = work.journal.numbers.but(array=number)
     work.finish(factor)
 
 
@@ -176,7 +177,7 @@ def _write_sums(file: File, kind: str, estimator: LinearGP) -> None:
         "columns": kinds.columns(estimator),
         "state": kinds.state(estimator),
     }
-    caches.write_sums(file, 1, estimator, 0, "")
+    cache.write_sums(file, 1, estimator, 0, "")
     file.write_facts(facts)
 
 
@@ -186,7 +187,7 @@ def _read_sums(file: File, facts: dict[str, Any]) -> LinearGP:
         kinds.set_columns(estimator, facts["columns"])
         empty = kinds.linear(estimator, facts["state"])
         file.all_rows("arrays")
-        found = caches.read_sums(file, empty.model_.sums.grid, "")
+        found = cache.read_sums(file, empty.model_.sums.grid, "")
         if found is None:
             raise ValueError("sums that make no sense")
         return kinds.linear(estimator, facts["state"], found[1])
@@ -196,10 +197,10 @@ def _read_sums(file: File, facts: dict[str, Any]) -> LinearGP:
 
 
 def _write_value(file: File, kind: str, estimator: Any) -> None:
-    arrays: list[caches.Kept] = []
+    arrays: list[cache.Kept] = []
 
     def keep(array: Array) -> dict[str, Any]:
-        arrays.append(caches.Kept(f"value/{len(arrays)}", array))
+        arrays.append(cache.Kept(f"value/{len(arrays)}", array))
         return {"kept": arrays[-1].name}
 
     facts: dict[str, Any] = {"kind": kind, "holds": "values"}
@@ -211,7 +212,7 @@ def _write_value(file: File, kind: str, estimator: Any) -> None:
             "value": {name: _described(fitted(estimator, name), keep) for name in _LEARNT[kind]},
             "columns": kinds.columns(estimator),
         }
-    _, facts["arrays"] = caches.keep(file, 1, arrays)
+    _, facts["arrays"] = cache.keep(file, 1, arrays)
     file.write_facts(facts)
 
 
@@ -253,10 +254,8 @@ def _built(found: Any, arrays: dict[str, Array]) -> Any:
 
 
 def _fields(kind: type) -> tuple[str, ...]:
-    if is_dataclass(kind):
-        return tuple(one.name for one in fields(kind))
-    names: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
-    return names
+    """The fields of a frozen value, in their order."""
+    return tuple(inspect.signature(kind).parameters)
 
 
 def _required(kind: type) -> set[str]:
@@ -266,7 +265,7 @@ def _required(kind: type) -> set[str]:
 
 
 def _read_value(file: File, facts: dict[str, Any]) -> Any:
-    arrays = caches.kept(file, facts["arrays"])
+    arrays = cache.kept(file, facts["arrays"])
     with file.understood("value"):
         if facts["kind"] == "eigenspace":
             value = _built(facts["value"], arrays)

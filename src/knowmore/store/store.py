@@ -4,47 +4,41 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from itertools import islice
 from json import loads
 from pathlib import Path
-from threading import RLock
 from typing import Any, Final, Self, final
-from weakref import ref
 
 from sklearn.base import clone
 
-from knowmore.arguments import a_type, number, some
-from knowmore.arrays import Array
-from knowmore.edits import Add, Id, Relabel, Replace
+from knowmore._base import Array, Id, a_type, check_name, number
+from knowmore.edits import Add, Relabel, Replace
 from knowmore.errors import (
     InvalidInput,
     InvalidType,
-    KnowmoreError,
-    NoExamples,
-    NotWritten,
     warn,
 )
-from knowmore.estimators.checks import group_names
+from knowmore.estimators import group_names
 from knowmore.examples import Examples, array_of_ids
-from knowmore.files import check_name, sweep
 from knowmore.models import LeftOut
-from knowmore.store import codec, kinds, sources, traces, verification
-from knowmore.store.caches import LAG, FactorCache, kept, write_sums
-from knowmore.store.creating import create
+from knowmore.store import codec, kinds, state, traces, verification
+from knowmore.store.cache import kept
+from knowmore.store.file import Row
 from knowmore.store.journal import Entry, Journal, entry
-from knowmore.store.layout import File
-from knowmore.store.loading import fresh, load
-from knowmore.store.marks import KEY, Marked, Marker
-from knowmore.store.provenance import Withdrawal
-from knowmore.store.reports import Forgotten, Preview, Record, Status, record
+from knowmore.store.provenance import KEY, Marked, Marker, Withdrawal
+from knowmore.store.reports import Forgotten, Preview, Record, Status, record, status, staying
 from knowmore.store.rollback import PATIENCE, is_there
-from knowmore.store.schema import Row
-from knowmore.store.staying import staying
-from knowmore.store.summing_up import status
-from knowmore.store.work import About, Block, Held, Work, all_examples, holding, vector_blobs
+from knowmore.store.session import Session
+from knowmore.store.state import create, fresh, load
+from knowmore.store.work import (
+    About,
+    Work,
+    holding,
+    vector_blobs,
+)
 
 # Rows that are read at a time.
 _AT_ONCE: Final = 500
@@ -55,9 +49,6 @@ _REFUSED: Final = {
     "add_support": "give supports to the estimator that the file is made with",
     "remove_support": "make a file with fewer supports",
 }
-
-# The index of examples that were read, and these, as long as somebody holds them.
-_Read = tuple[dict[Id, tuple[int, int]], Callable[[], Examples | None]]
 
 
 @final
@@ -71,6 +62,7 @@ class Store:
     and so does every edit. Threads may share a store.
 
     path : of the file
+    session : the open file, for the rest of the library; not for users
 
     Examples
     --------
@@ -97,34 +89,9 @@ class Store:
         check_name(path)
         timeout = number("timeout", timeout, "[0, 1e6]", "It is in seconds.")
         self.path = Path(os.path.realpath(path))
-        self._lock, self._cache, self._lag = RLock(), FactorCache(), 0
-        self._block: Block | None = None
-        self._read: _Read = {}, lambda: None
         if estimator is not None and not is_there(self.path):
             create(self.path, estimator, timeout)
-        self._file = File(self.path, timeout=timeout)
-        try:
-            with self._file.reading():
-                self._file.check_size()
-                facts = self._file.facts()
-                self._check_kind(facts, estimator)
-                self._confirmed = load(self._file, facts, None, self._cache)
-            self._recover()
-        except BaseException:
-            self._file.close()
-            raise
-
-    def _recover(self) -> None:
-        """Finish what a crash may have interrupted, unless somebody is writing."""
-        if swept := sweep(self.path):
-            warn(
-                f"Removed what an interrupted save() had left beside {str(self.path)!r}: "
-                f"{some([one.name for one in swept])}."
-            )
-        with suppress(NotWritten):
-            self._file.settle(wait=False)
-            if self._file.unclean and self._file.writable:
-                self._file.clean()
+        self.session = Session(self.path, timeout, lambda facts: self._check_kind(facts, estimator))
 
     def _check_kind(self, facts: dict[str, Any], estimator: Any) -> None:
         """Raise InvalidInput unless the file holds examples, of the estimator's kind if given."""
@@ -147,52 +114,7 @@ class Store:
 
         What helps to open it faster is written now, if that is possible.
         """
-        with self._lock:
-            if self._file.closed:
-                return
-            # A cache is no reason to fail.
-            with suppress(KnowmoreError):
-                self._write_cache()
-            self._file.close()
-
-    def _write_cache(self) -> None:
-        """Write what helps to open the file faster."""
-        held = self._held
-        if not held.fitted or not self._file.writable or self.kind.startswith("forest"):
-            return
-        linear = kinds.is_linear(self.kind)
-        behind = 0 if linear else len(held.index) - self._cache.rows
-        if not self._lag and behind < LAG:
-            return
-
-        try:
-            with self._lock, self._caching() as work:
-                held, numbers = work.held, work.held.numbers
-                if linear:
-                    number = write_sums(self._file, numbers.array, held.estimator, numbers.position)
-                else:
-                    living = held.estimator._living
-                    number = self._cache.write(self._file, numbers.array, living, held.vectors)
-                work.journal.numbers = numbers._replace(array=number)
-            self._lag = 0
-        except BaseException:
-            self._cache.drop()
-            raise
-
-    @contextmanager
-    def _caching(self) -> Iterator[Work]:
-        """A block that writes what can be computed again; it raises if somebody is writing."""
-        work: list[Work] = []
-
-        def done() -> None:
-            self._confirmed = work[0].done()
-
-        with self._file.writing(done, wait=False):
-            work.append(Work(self._file, self._follow()))
-            yield work[0]
-            work[0].finish(self._cache)
-        if self._file.unclean:
-            self._file.clean()
+        self.session.close()
 
     def __enter__(self) -> Self:
         return self
@@ -201,48 +123,16 @@ class Store:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Store {str(self.path)!r}: {len(self)} examples, {self._held.estimator!r}>"
+        return f"<Store {str(self.path)!r}: {len(self)} examples, {self.session.state.estimator!r}>"
 
     def __len__(self) -> int:
-        return len(self._held.index)
+        return len(self.session.state.index)
 
     def refresh(self) -> bool:
         """Follow what other processes have written; whether there was anything."""
-        with self._lock, self._reading():
-            before = self._held
-            return self._follow() is not before
-
-    # Whoever enters one of the blocks `_reading`, `_editing` and `_caching` has the lock. They do
-    # not take it themselves: an interrupt may leave a block without its end, but no lock.
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """A block that sees one state of the file; within `together`, what is written so far."""
-        if self._block is None:
-            self._file.abandon()
-        with self._file.reading():
-            yield
-
-    def _follow(self) -> Held:
-        """What is held, as the file is in this transaction."""
-        held = self._held
-        if held is self._confirmed and self._file.stamp != held.stamp:
-            self._lag += 1
-            held = self._confirmed = load(self._file, self._file.facts(), held, self._cache)
-            self._drop_read()
-        return held
-
-    def _drop_read(self) -> None:
-        """Know no more of examples that were read than what is held of them now."""
-        known, before = self._read
-        index = self._held.index
-        self._read = {one: at for one, at in known.items() if index.get(one) == at}, before
-
-    @property
-    def _held(self) -> Held:
-        """What is held; within `together`, by the thread that is there, what it will be."""
-        block = self._block
-        return self._confirmed if block is None else block.held or self._confirmed
+        with self.session.lock, self.session.reading():
+            before = self.session.state
+            return self.session.follow() is not before
 
     # -- editing -----------------------------------------------------------------------------
 
@@ -268,47 +158,12 @@ class Store:
         ('correct', 0)
         >>> folder.cleanup()
         """
-        with self._lock:
-            if self._block is not None:
-                yield self
-                return
-            with ExitStack() as stack:
-                block = self._block = Block(lambda: stack.enter_context(self._writing(verb)))
-                try:
-                    yield self
-                    block.check()
-                finally:
-                    self._block = None
-
-    @contextmanager
-    def _editing(self) -> Iterator[Work]:
-        """A block that changes the file, and then what is held, or neither."""
-        edit = self._writing() if self._block is None else self._block.edit()
-        with edit as work:
-            yield work
-
-    @contextmanager
-    def _writing(self, verb: str | None = None) -> Iterator[Work]:
-        """A transaction; all edits in it are one entry, with this verb if there may be several."""
-        work: list[Work] = []
-
-        def done() -> None:
-            self._confirmed = work[0].done()
-            self._lag += work[0].lag
-
-        with self._file.writing(done):
-            work.append(Work(self._file, self._follow(), verb))
-            yield work[0]
-            work[0].finish(self._cache)
-        if self._file.unclean:
-            self._file.clean()
-        if self._lag >= LAG and not kinds.is_linear(self.kind):
-            with suppress(KnowmoreError):
-                self._write_cache()
+        with self.session.lock, self.session.together(verb):
+            yield self
 
     def _alone(self, verb: str) -> None:
         """Raise InvalidInput for a verb that cannot be part of another edit."""
-        if self._block is not None:
+        if self.session.block is not None:
             raise InvalidInput(
                 f"{verb}() cannot be one of several edits that are made together: what they do can "
                 f"be undone as a whole. Call it after the block of together()."
@@ -337,7 +192,7 @@ class Store:
         thumbnails : a small picture of each, as bytes of an image file
         columns : the names of the columns of X, if it is an array; a table brings its own
         """
-        with self._lock, self._editing() as work:
+        with self.session.lock, self.session.editing() as work:
             holding = work.holding
             given, next_id = holding.numbered(X, y, ids, sample_weight)
             after, edit = holding.add(X, y, given, sample_weight)
@@ -349,7 +204,7 @@ class Store:
             vectors = vector_blobs(edit.X, edit.side, X)
             work.lag += len(names)
             work.enter("add", after, names, edit.labels, edit.weights, vectors, about)
-            work.journal.numbers = work.journal.numbers._replace(next_id=next_id)
+            work.journal.numbers = work.journal.numbers.but(next_id=next_id)
             return array_of_ids(names)
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -381,7 +236,7 @@ class Store:
         others are given; contents and thumbnails do not. A contributor gave the new features, and
         the labels if there are new ones.
         """
-        with self._lock, self._editing() as work:
+        with self.session.lock, self.session.editing() as work:
             change = work.holding.replace(ids, X, y)
             if change is not None:
                 after, edit = change
@@ -396,11 +251,11 @@ class Store:
     def relabel(
         self, ids: Any, y: Any = None, *, contributor: str | Sequence[str | None] | None = None
     ) -> Self:
-        """Give these examples other labels, one each or one for all.
+        """Give these examples other labels, a label for each or a single label for all.
 
-        contributor : who says so; not known if it is not given
+        contributor : the giver of the labels, unknown if not given
         """
-        with self._lock, self._editing() as work:
+        with self.session.lock, self.session.editing() as work:
             change = work.holding.relabel(ids, y)
             if change is not None:
                 after, edit = change
@@ -442,53 +297,35 @@ class Store:
         mark : whether keyed hashes of what was forgotten are kept, for `was_forgotten`
         """
         self._alone("forget")
-        return self._withdraw(lambda work: work.withdrawal(ids, contributor, origin), mark)
-
-    def _withdraw(self, chosen: Callable[[Work], Withdrawal], mark: bool) -> Forgotten:
-        """Forget what is chosen, and look for what is left of it."""
-        kept: tuple[str, ...] = ()
-        with self._lock, self._editing() as work:
-            found = chosen(work)
-            if found.count:
-                if mark:
-                    work.mark(found)
-                problem = work.forget(found, fresh)
-                verbs = [row[2] for row in self._file.rows("journal")]
-                kept = staying(work.held.facts, verbs, problem)
-        with self._lock:
-            self._drop_read()
-        left = traces.left(self.path)
-        warning = traces.warning(self.path, left, self._file.hindrance)
-        changed, erased = len(found.changed), len(found.erased)
-        return Forgotten(len(found.gone), left, warning, changed, kept, erased)
+        return withdraw(self.session, lambda work: work.withdrawal(ids, contributor, origin), mark)
 
     def preview_forget(
         self, ids: Any = None, *, contributor: str | None = None, origin: str | None = None
     ) -> Preview:
-        """What `forget` would do; nothing is changed."""
-        with self._lock, self._reading():
-            found = Work(self._file, self._follow()).withdrawal(ids, contributor, origin)
+        """The examples that `forget` would remove or change; nothing is changed."""
+        with self.session.lock, self.session.reading() as file:
+            found = Work(file, self.session.follow()).withdrawal(ids, contributor, origin)
         texts = found.gone, found.changed, found.erased
         return Preview(*([codec.read_id(one) for one in sorted(part)] for part in texts))
 
     def forgettable(self) -> set[Id]:
         """The ids that `forget` takes: of the examples held, and of what was undone or changed."""
-        with self._lock, self._reading():
-            found = self._file.connection.execute("SELECT DISTINCT id FROM examples").fetchall()
-            with self._file.understood("examples"):
+        with self.session.lock, self.session.reading() as file:
+            found = file.connection.execute("SELECT DISTINCT id FROM examples").fetchall()
+            with file.understood("examples"):
                 return {codec.read_id(text) for (text,) in found}
 
     def was_forgotten(
         self, ids: Sequence[Id], contents: Sequence[bytes | None] | None = None
     ) -> list[Marked]:
-        """What of these records was forgotten here and marked: their ids, their contents, both.
+        """Which ids and contents of these records were forgotten here and marked.
 
         contents : the SHA-256 of what each was made from, as `add` takes them
         """
         each = [None] * len(ids) if contents is None else contents
-        with self._lock, self._reading():
-            held = self._follow()
-            known = {row[0] for row in self._file.rows("forgotten")}
+        with self.session.lock, self.session.reading() as file:
+            held = self.session.follow()
+            known = {row[0] for row in file.rows("forgotten")}
         if not known:
             return [Marked()] * len(ids)
         marker = Marker(held.facts[KEY])
@@ -503,7 +340,7 @@ class Store:
 
         kept : False takes it back
         """
-        with self._lock, self._editing() as work:
+        with self.session.lock, self.session.editing() as work:
             chosen = work.holding.chosen(ids)
             work.journal.keep(work.versions(chosen), kept)
         return self
@@ -511,9 +348,11 @@ class Store:
     @property
     def kept_(self) -> Array:
         """The ids of the examples whose labels somebody has confirmed."""
-        with self._lock, self._reading():
-            rows = Journal(self._file, self._held.numbers).kept()
-            return array_of_ids([one for one, at in self._follow().index.items() if at[0] in rows])
+        with self.session.lock, self.session.reading() as file:
+            rows = Journal(file, self.session.state.numbers).kept()
+            return array_of_ids(
+                [one for one, at in self.session.follow().index.items() if at[0] in rows]
+            )
 
     def merge(self, other: Any) -> Self:
         """Learn all examples of another store, or of a file at a path, of the same kind.
@@ -529,7 +368,7 @@ class Store:
         estimator, theirs, records = other._snapshot()
         if len(theirs) == 0:
             return self
-        with self._lock, self._editing() as work:
+        with self.session.lock, self.session.editing() as work:
             after, edit = work.holding.merge(estimator, theirs)
             assert isinstance(edit, Add)
             about = About.of(
@@ -548,12 +387,12 @@ class Store:
         return self
 
     def _snapshot(self) -> tuple[Any, Examples, list[Record]]:
-        """The estimator, its examples and what is known of them, all of one state of the file."""
+        """The estimator, its examples and their records, all of one state of the file."""
         while True:
             self.refresh()
-            held = self._held
+            held = self.session.state
             examples, records = self.examples, self.records()
-            if self._held is held:
+            if self.session.state is held:
                 return held.estimator, examples, records
 
     def set_parameters(self, **parameters: Any) -> Self:
@@ -561,7 +400,7 @@ class Store:
 
         kernel, noise, ... : as the estimator takes them
         """
-        with self._lock, self._editing() as work:
+        with self.session.lock, self.session.editing() as work:
             held = work.held
             if apart := sorted({"supports", "source", "semantics"} & set(parameters)):
                 raise InvalidInput(
@@ -579,21 +418,21 @@ class Store:
         if held.facts["state"] is None:
             return unfitted
         kinds.set_columns(unfitted, held.facts["columns"])
-        if kinds.is_linear(self.kind):
+        if not self.session.can.keeps_rows:
             if unfitted.resolution == held.estimator.resolution:
                 return kinds.linear(unfitted, held.facts["state"], held.estimator.model_.sums)
             return kinds.chosen_by(unfitted, work.holding.read(tuple(held.index)))
-        living = held.estimator._fitted
+        living = held.estimator.editable_
         keeps = unfitted.kernel is None and living.settled
-        unfitted._living = unfitted._fresh(living.examples, living.kernel if keeps else None)
-        return unfitted
+        kernel = living.kernel if keeps else None
+        return unfitted.holding(unfitted.fresh_value(living.examples, kernel))
 
     def set_notes(self, arrays: Mapping[str, Array] | None = None, **notes: Any) -> Self:
         """Keep notes beside the examples, such as how features are made; JSON can write each.
 
         arrays : by name, kept as they are
         """
-        with self._lock, self._editing() as work:
+        with self.session.lock, self.session.editing() as work:
             work.note(arrays or {}, notes)
         return self
 
@@ -607,14 +446,14 @@ class Store:
 
     def _turn(self, turn: Callable[[Journal], Row]) -> Entry:
         self._alone(turn.__name__)
-        with self._lock, self._editing() as work:
+        with self.session.lock, self.session.editing() as work:
             row = turn(work.journal)
             undone = turn is Journal.undo
             text = row[5] if undone else row[6]
-            with self._file.understood("journal"):
+            with work.file.understood("journal"):
                 facts = {} if text is None else loads(text)
             work.lag += row[3]
-            work.turned(facts, lambda now: load(self._file, now, work.held, self._cache))
+            work.turned(facts, lambda now: load(work.file, now, work.held, self.session.cache))
             return replace(entry(row), undone=undone)
 
     # -- asking ------------------------------------------------------------------------------
@@ -622,73 +461,62 @@ class Store:
     @property
     def kind(self) -> str:
         """The name of the kind of model, such as "gp"."""
-        return str(self._held.facts["kind"])
+        return str(self.session.state.facts["kind"])
 
     @property
     def estimator(self) -> Any:
         """A copy of the estimator, in memory: to edit it does not touch the file."""
-        return copy(self._held.estimator)
+        return copy(self.session.state.estimator)
 
     @property
     def ids_(self) -> Array:
         """The ids of the examples held, (n,)."""
-        with self._lock:
-            return array_of_ids(tuple(self._held.index))
+        with self.session.lock:
+            return array_of_ids(tuple(self.session.state.index))
 
     @property
     def examples(self) -> Examples:
         """All examples that are held: their ids, X, labels and weights."""
-        held = self._held
-        if not kinds.is_linear(self.kind) and hasattr(held.estimator, "_living"):
-            examples: Examples = held.estimator._living.examples
-            return examples
-        with self._lock, self._reading():
-            held = self._follow()
-            if not held.fitted:
-                raise NoExamples("The file holds no examples yet. Add some first.")
-            known, before = self._read
-            found = all_examples(held, Journal(self._file, held.numbers), known, before())
-            self._read = held.index, ref(found)
-            return found
+        return self.session.examples()
 
     def leave_one_out(self, groups: Any = None) -> LeftOut:
         """The prediction for each example by the model without it: see `GPClassifier`.
 
         A linear model is given its rows from the file; those of weight zero are left out.
         """
-        if not kinds.is_linear(self.kind):
-            left: LeftOut = self._held.estimator.leave_one_out(groups)
+        if self.session.can.keeps_rows:
+            left: LeftOut = self.session.state.estimator.leave_one_out(groups)
             return left
-        held, examples = self._held.estimator, self.examples
+        held, examples = self.session.state.estimator, self.examples
         names, rows = group_names(groups, examples.names), examples.weights > 0
         parts = examples.X[rows], examples.labels[rows], examples.weights[rows]
         left = held.leave_one_out(*parts, None if names is None else names[rows])
         return replace(left, ids=examples.ids[rows])
 
     def contributors(self) -> list[str | None]:
-        """Who gave the features of each example, in the order of `ids_`; None if not known."""
-        with self._lock, self._reading():
-            held = self._follow()
-            journal = Journal(self._file, held.numbers)
+        """The giver of the features of each example, in the order of `ids_`; None if unknown."""
+        with self.session.lock, self.session.reading() as file:
+            held = self.session.follow()
+            journal = Journal(file, held.numbers)
             texts = journal.feature_givers()
-            with self._file.understood("examples"):
+            with file.understood("examples"):
                 names = {text: codec.string(text) for text in set(texts.values())}
                 return [names[texts[vector]] for _, vector in held.index.values()]
 
     def records(self, ids: Any = None) -> list[Record]:
-        """What is known of these examples, or of all, beside their features."""
-        with self._lock, self._reading():
-            held = self._follow()
-            journal = Journal(self._file, held.numbers)
+        """The metadata of these examples, or of all."""
+        with self.session.lock, self.session.reading() as file:
+            held = self.session.follow()
+            journal = Journal(file, held.numbers)
             names = iter(held.index if ids is None else holding(held, journal).chosen(ids))
             found: list[Record] = []
             kept = journal.kept()
-            # The hash of a row is that of its vector too: some at a time, or all are in memory.
+            # Hashes are checked with the vectors: a few rows at a time, or all would be in memory.
             while batch := list(islice(names, _AT_ONCE)):
                 versions = journal.versions(held.index[one][0] for one in batch)
                 vectors = journal.vectors(one.vector for one in versions)
                 givers = journal.givers(versions)
-                with self._file.understood("examples"):
+                with file.understood("examples"):
                     found += [
                         record(name, one, vectors[one.vector], whose, one.row in kept)
                         for name, one, whose in zip(batch, versions, givers, strict=True)
@@ -698,61 +526,85 @@ class Store:
     @property
     def notes(self) -> dict[str, Any]:
         """The notes of `set_notes`."""
-        return dict(self._held.facts["notes"])
+        return dict(self.session.state.facts["notes"])
 
     def arrays(self, prefix: str = "") -> dict[str, Array]:
         """The arrays of `set_notes` whose names begin with this, under the rest of their names."""
-        with self._lock, self._reading():
-            held = self._follow()
-            found = kept(self._file, held.facts["arrays"])
+        with self.session.lock, self.session.reading() as file:
+            held = self.session.follow()
+            found = kept(file, held.facts["arrays"])
         return {
             name.removeprefix(prefix): array
             for name, array in found.items()
-            if name.startswith(prefix) and not name.startswith(sources.SUPPORT)
+            if name.startswith(prefix) and not name.startswith(state.SUPPORT)
         }
 
     def log(self, after: int = 0) -> list[Entry]:
         """The journal, the oldest entry first; or only the entries after this number."""
-        with self._lock, self._reading():
-            return Journal(self._file, self._held.numbers).entries(after)
+        with self.session.lock, self.session.reading() as file:
+            return Journal(file, self.session.state.numbers).entries(after)
 
     def status(self) -> Status:
-        """What the file holds, in numbers."""
-        with self._lock, self._reading():
-            held = self._follow()
-            return status(self.path, self._file, held)
+        """The content of the file, in numbers."""
+        with self.session.lock, self.session.reading() as file:
+            held = self.session.follow()
+            return status(self.path, file, held)
 
     def verify(self, fast: bool = False) -> Any:
         """Whether the file holds what it says: see `Verification`."""
         self._alone("verify")
-        return verification.verify(self, fast)
+        return verification.verify(self.session, fast)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_confirmed" not in self.__dict__:
+        if name.startswith("__") or "session" not in self.__dict__:
             raise AttributeError(name)
         if name in _REFUSED:
             raise AttributeError(
                 f"A store has no {name}(), which would change the model in memory alone: "
                 f"{_REFUSED[name]}."
             )
-        return getattr(self._held.estimator, name)
+        return getattr(self.session.state.estimator, name)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters of the estimator."""
-        parameters: dict[str, Any] = self._held.estimator.get_params(deep)
+        parameters: dict[str, Any] = self.session.state.estimator.get_params(deep)
         return parameters
 
     def __sklearn_clone__(self) -> Any:
-        return clone(self._held.estimator)
+        return clone(self.session.state.estimator)
 
     def __sklearn_tags__(self) -> Any:
-        return self._held.estimator.__sklearn_tags__()
+        return self.session.state.estimator.__sklearn_tags__()
 
     def __sklearn_is_fitted__(self) -> bool:
-        return bool(self._held.facts["state"] is not None)
+        return bool(self.session.state.facts["state"] is not None)
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self.estimator
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Store, (str(self.path),)
+
+
+def withdraw(session: Session, chosen: Callable[[Work], Withdrawal], mark: bool) -> Forgotten:
+    """Forget contributions, and search the file for bytes of them.
+
+    chosen : the contributions, by the work of the transaction
+    mark : whether keyed hashes of them are kept
+    """
+    kept: tuple[str, ...] = ()
+    with session.lock, session.editing() as work:
+        found = chosen(work)
+        if found.count:
+            if mark:
+                work.mark(found)
+            problem = work.forget(found, fresh)
+            verbs = [row[2] for row in work.file.rows("journal")]
+            kept = staying(work.held.facts, verbs, problem)
+    with session.lock:
+        session.drop_read()
+    path = session.file.path
+    left = traces.left(path)
+    warning = traces.warning(path, left, session.file.hindrance)
+    changed, erased = len(found.changed), len(found.erased)
+    return Forgotten(len(found.gone), left, warning, changed, kept, erased)

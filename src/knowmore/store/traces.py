@@ -1,4 +1,4 @@
-"""What is left of removed examples in a file, and in the files beside it.
+"""Traces of removed examples in a file, and in the files beside it.
 
 A row that is held is read by SQL. Anything else that is left of a row must be in bytes that belong
 to no row, or in another file. `left` finds those bytes that are not zero: if there are none, no
@@ -10,23 +10,256 @@ VACUUM writes all pages anew and leaves no such byte in a table whose rows are i
 numbers. Pages that have nothing of examples do not count: the inner ones of a table, lists of free
 pages, and the tables `changes`, which has numbers, `facts`, which has settings, and `forgotten`,
 which has keyed hashes.
+
+The pages of an SQLite file, as its format describes them: which bytes belong to a row.
+
+SQLite moves rows between pages as a table grows and shrinks. `secure_delete` overwrites what a
+statement deletes, but a copy that such a move left in the free part of a page stays there, and no
+query shows it. So the pages are read one by one, and every byte of those with rows that is no part
+of a row, a pointer or a header is handed over. https://www.sqlite.org/fileformat2.html has the
+names used here.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
+from knowmore._base import parts_beside
 from knowmore.errors import KnowmoreError, NotEnoughMemory
-from knowmore.files import parts_beside
-from knowmore.store.pages import Free, Malformed, free_bytes
-from knowmore.store.raw import reader
+from knowmore.store.rollback import reader
 
-# Fewer bytes are found anywhere by chance; of those that follow, some must differ, too.
+# -- pages ---------------------------------------------------------------------------------------
+
+# SQLite never uses the page that has this byte, where its locks are.
+_LOCK_BYTE = 0x40000000
+_TABLE_LEAF, _TABLE_INTERIOR, _INDEX_LEAF, _INDEX_INTERIOR = 13, 5, 10, 2
+
+
+class Malformed(ValueError):
+    """Pages that contradict the format."""
+
+
+@final
+@dataclass(frozen=True)
+class Free:
+    """A run of bytes that belong to no row.
+
+    offset : where in the file
+    data : the bytes
+    """
+
+    offset: int
+    data: bytes
+
+
+@final
+@dataclass
+class _Walk:
+    """A walk over all pages; `seen` are those met so far, each once."""
+
+    read: Callable[[int], bytes]
+    size: int
+    usable: int
+    count: int
+    seen: set[int] = field(default_factory=set)
+
+    def page(self, number: int) -> bytes:
+        """A page that was not met before."""
+        if not 1 <= number <= self.count:
+            raise Malformed(f"page {number} of {self.count}")
+        if number in self.seen:
+            raise Malformed(f"page {number} belongs to two places")
+        self.seen.add(number)
+        return self._whole(number)
+
+    def _whole(self, number: int) -> bytes:
+        data = self.read(number)
+        if len(data) != self.size:
+            raise Malformed(f"page {number} is cut short")
+        return data
+
+    def tree(self, root: int) -> Iterator[Free]:
+        """The free bytes of a b-tree and of the overflow pages of its rows.
+
+        The inner pages of a table have nothing but numbers, and are left out.
+        """
+        waiting = [root]
+        while waiting:
+            number = waiting.pop()
+            data = self.page(number)
+            used, children, overflowing = self._cells(number, data)
+            free = list(_between(number, data, used))
+            if data[_head(number)] != _TABLE_INTERIOR:
+                yield from free
+            waiting += children
+            for first, length in overflowing:
+                yield from self._overflow(first, length)
+
+    def _cells(
+        self, number: int, data: bytes
+    ) -> tuple[list[tuple[int, int]], list[int], list[tuple[int, int]]]:
+        """The ranges in use, the pages below, and (first page, bytes) of what overflows."""
+        head = _head(number)
+        kind = data[head]
+        if kind not in (_TABLE_LEAF, _TABLE_INTERIOR, _INDEX_LEAF, _INDEX_INTERIOR):
+            raise Malformed(f"page {number} is of kind {kind}")
+        interior = kind in (_TABLE_INTERIOR, _INDEX_INTERIOR)
+        cells = _integer(data, head + 3, 2)
+        pointers = head + (12 if interior else 8)
+        used = [(0, pointers + 2 * cells), *self._freeblocks(data, head)]
+        children = [_integer(data, head + 8, 4)] if interior else []
+        overflowing = []
+        for i in range(cells):
+            start = at = _integer(data, pointers + 2 * i, 2)
+            if interior:
+                children.append(_integer(data, at, 4))
+                at += 4
+            if kind == _TABLE_INTERIOR:
+                _, at = _varint(data, at)
+            else:
+                length, at = _varint(data, at)
+                if kind == _TABLE_LEAF:
+                    _, at = _varint(data, at)
+                local = self._local(length, table=kind == _TABLE_LEAF)
+                at += local
+                if local < length:
+                    overflowing.append((_integer(data, at, 4), length - local))
+                    at += 4
+            used.append((start, at))
+        return used, children, overflowing
+
+    def _freeblocks(self, data: bytes, head: int) -> Iterator[tuple[int, int]]:
+        """The first four bytes of each freeblock: where the next one is, and its own size."""
+        at, least = _integer(data, head + 1, 2), head + 8
+        while at:
+            if at < least:
+                raise Malformed("freeblocks out of order")
+            yield at, at + 4
+            least = at + 4
+            at = _integer(data, at, 2)
+
+    def _local(self, length: int, *, table: bool) -> int:
+        """The number of bytes of a payload of this length that its cell holds."""
+        usable = self.usable
+        least = (usable - 12) * 32 // 255 - 23
+        most = usable - 35 if table else (usable - 12) * 64 // 255 - 23
+        if length <= most:
+            return length
+        rest = least + (length - least) % (usable - 4)
+        return rest if rest <= most else least
+
+    def _overflow(self, number: int, length: int) -> Iterator[Free]:
+        while length > 0:
+            data = self.page(number)
+            here = min(length, self.usable - 4)
+            yield from _between(number, data, [(0, 4 + here)])
+            length -= here
+            number = _integer(data, 0, 4)
+        if number:
+            raise Malformed("an overflow chain is too long")
+
+    def freelist(self, trunk: int) -> Iterator[Free]:
+        """The pages that wait to be used again; where those are listed, no numbers of pages."""
+        while trunk:
+            data = self.page(trunk)
+            leaves = _integer(data, 4, 4)
+            if 8 + 4 * leaves > self.usable:
+                raise Malformed(f"{leaves} leaves on one trunk page")
+            starts = range(8 + 4 * leaves, self.usable, 4)
+            if any(_integer(data, at, 4) > self.count for at in starts):
+                yield from _between(trunk, data, [(0, starts.start)])
+            for i in range(leaves):
+                leaf = _integer(data, 8 + 4 * i, 4)
+                yield from _between(leaf, self.page(leaf), [])
+            trunk = _integer(data, 0, 4)
+
+    def others(self) -> Iterator[Free]:
+        """The pages that no table and no list of free pages has."""
+        for number in range(1, self.count + 1):
+            if number not in self.seen:
+                if number != _LOCK_BYTE // self.size + 1:
+                    raise Malformed(f"page {number} belongs to nothing")
+                yield from _between(number, self._whole(number), [])
+
+
+def free_bytes(
+    read: Callable[[int, int], bytes], size: int, roots: Mapping[int, bool]
+) -> Iterator[Free]:
+    """The runs of bytes that belong to no row, pointer or header.
+
+    read : the bytes from an offset on, so many
+    size : that of the file
+    roots : the first pages of its tables and indexes, and whether their free bytes are wanted;
+        those of the schema, which begins on page 1, are not
+    """
+    header = read(0, 100)
+    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+        raise Malformed("not an SQLite file")
+    page_size = _integer(header, 16, 2)
+    page_size = 65536 if page_size == 1 else page_size
+    if page_size < 512 or page_size & (page_size - 1) or size % page_size:
+        raise Malformed(f"{size} bytes in pages of {page_size}")
+    if _integer(header, 52, 4):
+        raise Malformed("auto_vacuum is on")
+    walk = _Walk(
+        lambda number: read((number - 1) * page_size, page_size),
+        page_size,
+        page_size - header[20],
+        size // page_size,
+    )
+    for root, wanted in {1: False, **roots}.items():
+        for free in walk.tree(root):
+            if wanted:
+                yield free
+    yield from walk.freelist(_integer(header, 32, 4))
+    yield from walk.others()
+
+
+def _between(number: int, data: bytes, used: list[tuple[int, int]]) -> Iterator[Free]:
+    """The bytes outside `used`. Ranges must not overlap, or two rows would share a byte."""
+    at = 0
+    for start, end in sorted(used):
+        if start < at or end > len(data):
+            raise Malformed(f"rows of page {number} overlap")
+        if start > at:
+            yield Free((number - 1) * len(data) + at, data[at:start])
+        at = end
+    if at < len(data):
+        yield Free((number - 1) * len(data) + at, data[at:])
+
+
+def _head(number: int) -> int:
+    """The offset of the header of a b-tree page."""
+    return 100 if number == 1 else 0
+
+
+def _integer(data: bytes, at: int, length: int) -> int:
+    if at + length > len(data):
+        raise Malformed("a pointer leads beyond its page")
+    return int.from_bytes(data[at : at + length], "big")
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The integer of one to nine bytes that begins here, and where it ends."""
+    value = 0
+    for i in range(9):
+        byte = _integer(data, at + i, 1)
+        if i == 8:
+            return value << 8 | byte, at + 9
+        value = value << 7 | byte & 127
+        if byte < 128:
+            return value, at + i + 1
+    raise AssertionError
+
+
+# -- traces --------------------------------------------------------------------------------------
+
+# Shorter pieces occur anywhere by chance; so do pieces of equal bytes.
 SHORTEST: Final = 8
 _DIFFERENT: Final = 4
 _BLOCK: Final = 2**20
@@ -55,7 +288,7 @@ _BESIDE_IT: Final = (
 
 @final
 class Trace(NamedTuple):
-    """Where bytes may be left of something that was removed.
+    """A place where bytes of something removed may be left.
 
     path : the file
     offset : the first byte there
@@ -88,7 +321,7 @@ class Slack:
 
 
 def left(path: Path) -> list[Trace]:
-    """Where bytes may be left of anything that was removed; nowhere, if all is well.
+    """The places where bytes of anything removed may be left; none if all is well.
 
     A file whose pages cannot be read counts as a whole, and so does one beside it.
     """
@@ -109,7 +342,7 @@ def hindrance(error: KnowmoreError) -> str:
 
 
 def warning(path: Path, left: Sequence[Trace], hindrance: str) -> str:
-    """A sentence about traces that a forget has left, or "" if there are none.
+    """A sentence about the traces of a forget, or "" without traces.
 
     hindrance : why the file could not be written anew
     """
@@ -145,7 +378,7 @@ def beside(path: Path) -> list[Path]:
 
 
 def pieces(needle: bytes) -> set[bytes]:
-    """The parts of a value that are looked for: each 8 bytes of it of which 4 or more differ.
+    """The pieces of a value to search for: 8 bytes with at least 4 different ones.
 
     So a value is found that was overwritten in part. There are none of a value that is too short
     or too plain to be told from chance; for those `slack` must be clean.
@@ -157,7 +390,7 @@ def pieces(needle: bytes) -> set[bytes]:
 
 
 def left_in(path: Path, needles: Iterable[bytes]) -> list[bytes]:
-    """Those of these values of which a piece is in bytes that belong to no row, or beside the file.
+    """Values with a piece that survives in free space or in a side file.
 
     Rows that are held may have the same value by right, so they are not searched.
     """

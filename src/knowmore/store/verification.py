@@ -3,6 +3,13 @@
 Rows against their hashes, the journal replayed against the examples, the model against a fit of
 these from scratch, settings against those that the examples choose, and every byte of pages with
 examples that belongs to no row against zero.
+
+How far a model is from a fit of its examples from scratch, and how far rounding may lead.
+
+Both have coefficients A with a residual R = T - K~A of their own, of norm at most e (|K~| |A| +
+|T|), where e is the backward error. So A is off by at most |K~^-1| |R|, and a score by |k(x)| times
+that. The norm |K~| is at most tr K~, and |K~^-1| at most max(w) / sigma^2, or the trace of K~^-1
+where there is no noise; e itself must be a few roundings.
 """
 
 from __future__ import annotations
@@ -20,18 +27,124 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
 
+from knowmore._base import norm
 from knowmore.errors import KnowmoreError
+from knowmore.estimators import unnamed
 from knowmore.examples import Examples
+from knowmore.models import Forest, KernelModel
 from knowmore.store import kinds, traces
-from knowmore.store.exactness import Exactness, compared
+from knowmore.store.file import FORMAT, TABLES, File, Row
 from knowmore.store.journal import FORGETS, Numbers, Version, moment_of
-from knowmore.store.layout import File
-from knowmore.store.loading import fresh
-from knowmore.store.schema import FORMAT, TABLES, Row
-from knowmore.store.staying import TUNE, staying
+from knowmore.store.reports import TUNE, staying
+from knowmore.store.state import fresh
+from knowmore.transfer import OneShot
 
 if TYPE_CHECKING:
-    from knowmore.store.store import Store
+    from pathlib import Path
+
+    from knowmore.store.session import Session
+
+
+# -- how far a model is from a fit from scratch --------------------------------------------------
+
+# Examples that both models are asked about.
+_ASKED = 1000
+
+
+@final
+class Exactness(NamedTuple):
+    """A model beside a fit from scratch.
+
+    difference : the largest one between their scores
+    tolerance : the largest that rounding can explain
+    residual : the backward error of the model that is held
+    bound : the largest that rounding can explain
+    """
+
+    difference: float
+    tolerance: float
+    residual: float
+    bound: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether the two are the same model."""
+        # `<=`, so that NaN fails.
+        return self.difference <= self.tolerance and self.residual <= self.bound
+
+
+def compared(held: Any, fresh: Any, examples: Examples) -> Exactness:
+    """An estimator beside another with the same examples, asked about some of these."""
+    n = len(examples)
+    rows = np.unique(np.linspace(0, n - 1, min(n, _ASKED)).astype(int))
+    X, side = examples.X[rows], examples.side[rows]
+    asked = (X, side) if side.shape[1] else unnamed(fresh).model_inputs(X)
+    here, there = (np.asarray(one.model_.mean(*asked), dtype=float) for one in (held, fresh))
+    same = here.shape == there.shape
+    difference = float(abs(here - there).max(initial=0)) if same else np.inf
+    residual, models = float(held.residual()), _parts(fresh.model_)
+    bound = max(map(_bound, models))
+    # A model that is wrong must not be its own excuse.
+    error = min(residual, bound) + min(float(fresh.residual()), bound)
+    rounding = 8 * np.finfo(float).eps * float(abs(there).max(initial=0))
+    tolerance = rounding + max(_tolerance(model, error) for model in models)
+    return Exactness(difference, tolerance, residual, bound)
+
+
+def _parts(model: Any) -> list[Any]:
+    """The models of kernels, or the linear one, that it consists of."""
+    match model:
+        case Forest():
+            leaves = (leaf.current for tree in model.trees for leaf in tree.leaves())
+            return [leaf for leaf in leaves if len(leaf.examples)]
+        case OneShot():
+            return [one.model for one in model.members]
+    return [model]
+
+
+def _bound(model: Any) -> float:
+    """The backward error that rounding can explain."""
+    if not model.has_gram:
+        return float(4 * np.finfo(float).eps * (len(model.weights) + 10))
+    factor, n = model.covariance.factor, len(model.examples)
+    eps = float(np.finfo(factor.dtype).eps)
+    if factor.traits.stable:
+        # A border is eliminated after the solve: its sums to zero lose what the examples' noises
+        # differ by.
+        spread = float(model.covariance.diagonal.max()) * _inverse(model) if model.bias else 1.0
+        return 4 * eps * (n + 10) * max(spread, 1.0)
+    return 4 * eps * (float(model.covariance.diagonal.sum()) * _inverse(model) + n)
+
+
+def _inverse(model: KernelModel) -> float:
+    """A bound of |K~^-1|."""
+    covariance = model.covariance
+    if covariance.noise:
+        return float(covariance.weights.max()) / covariance.noise
+    return float(covariance.factor.inverse_diagonal().sum())
+
+
+def _tolerance(model: Any, error: float) -> float:
+    """How far scores may be apart, of two models whose backward errors have this sum."""
+    if not model.has_gram:
+        # Sums of a linear model are exact, and equal sums give equal scores.
+        return 0.0
+    n, diagonal, inverse = len(model.examples), model.covariance.diagonal, _inverse(model)
+    trace, A = float(diagonal.sum()), norm(model.coefficients)
+    R, offset = error * (trace * A + norm(model.targets.T - model.offsets)), 0.0
+    if model.bias:
+        # From K~ dA + 1 db' = R and 1'dA = s, where 1'K~^-1 1 is at least n / |K~|.
+        offset = (np.sqrt(n) * inverse * R + error * np.sqrt(n) * A) * trace / n
+        R += np.sqrt(n) * offset
+    # The examples that are asked about are those held.
+    k = np.sqrt(n) * float(diagonal.max())
+    both = k * inverse * R + offset + 2 * n * np.finfo(float).eps * k * A
+    units = model.targets.units
+    return float(both if units is None else both * np.max(units.scale))
+
+
+# -- verification --------------------------------------------------------------------------------
+
 
 _SETTINGS: Final = ("kind", "parameters", "columns", "labels", "state")
 # Another machine may choose a width that differs in its last digits.
@@ -45,7 +158,7 @@ _BEYOND: Final = (
 
 @final
 class Check(NamedTuple):
-    """One thing that was looked at.
+    """A check and its result.
 
     name : of the check
     ok : whether it holds
@@ -60,7 +173,7 @@ class Check(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Verification:
-    """What `verify` found.
+    """The result of `verify`.
 
     checks : each with a name and a sentence
     exactness : the model beside a fit from scratch; None if that was not asked for or not possible
@@ -80,7 +193,7 @@ class Verification:
 
     @property
     def difference(self) -> float | None:
-        """The largest one between the scores of the model and those of a fit from scratch."""
+        """The largest difference between the scores of the model and of a fit from scratch."""
         return None if self.exactness is None else self.exactness.difference
 
     @property
@@ -100,7 +213,7 @@ class Verification:
         return "\n".join(lines)
 
     def certificate(self) -> dict[str, Any]:
-        """All of it as JSON can write it, with digests of the settings and of the examples."""
+        """All results as JSON can write them, with digests of the settings and of the examples."""
         return {
             "ok": self.ok,
             "checks": {one.name: {"ok": one.ok, "says": one.says} for one in self.checks},
@@ -113,29 +226,31 @@ class Verification:
         }
 
 
-def verify(store: Store, fast: bool = False) -> Verification:
+def verify(session: Session, fast: bool = False) -> Verification:
     """Check a store; with `fast` only the rows, against their hashes and each other."""
-    with store._lock:
+    file = session.file
+    with session.lock:
         try:
-            store._file.abandon()
-            store._file.settle()
-            if store._file.writable and not fast:
-                store._file.clean()
-            with store._file.reading():
-                return _verified(store, fast)
+            file.abandon()
+            file.settle()
+            if file.writable and not fast:
+                file.clean()
+            with file.reading():
+                return _verified(session, fast)
         except KnowmoreError as error:
-            return Verification((Check("rows", False, str(error)),), None, None, _about(store))
+            about = _about(file.path)
+            return Verification((Check("rows", False, str(error)),), None, None, about)
 
 
-def _verified(store: Store, fast: bool) -> Verification:
+def _verified(session: Session, fast: bool) -> Verification:
     """All checks, within a transaction; raises an error for what cannot be read."""
-    file = store._file
+    file = session.file
     file.check_size()
     tables = {name: file.all_rows(name) for name in TABLES}
     facts = file.facts()
-    store._follow()
+    session.follow()
     versions = [Version(*row) for row in tables["examples"]]
-    about = _about(store) | _digests(facts, versions, tables)
+    about = _about(file.path) | _digests(facts, versions, tables)
     checks = [
         Check("rows", True, f"all {sum(map(len, tables.values()))} rows have their hashes"),
         _replayed(Numbers(*facts["numbers"]), versions, tables),
@@ -145,18 +260,18 @@ def _verified(store: Store, fast: bool) -> Verification:
     exactness, chosen = None, None
     last = max((row[0] for row in tables["journal"] if row[2] in FORGETS), default=0)
     if any(one.live and one.weight > 0 for one in versions):
-        held, fitted = store._held.estimator, None
+        held, fitted = session.state.estimator, None
         if last and last == Numbers(*facts["numbers"]).position:
             # Nothing was learnt since: the settings must be those that the examples choose.
             chosen, fitted = _chosen(file, facts, versions)
         made, examples = fresh(file, facts, versions) if fitted is None else fitted
         exactness = compared(held, made, examples)
         checks += _exact(exactness)
-        if kinds.is_linear(facts["kind"]):
+        if session.can.has_sums:
             checks.append(_sums(held.digest(), made.digest()))
     if last:
         checks.append(_settings(facts, tables["journal"], last, chosen))
-    left = tuple(traces.left(store.path))
+    left = tuple(traces.left(file.path))
     checks.append(_traces(left))
     return Verification(tuple(checks), exactness, left, about)
 
@@ -287,9 +402,9 @@ def _traces(left: tuple[traces.Trace, ...]) -> Check:
 # -- the certificate -----------------------------------------------------------------------------
 
 
-def _about(store: Store) -> dict[str, Any]:
+def _about(path: Path) -> dict[str, Any]:
     return {
-        "file": store.path.name,
+        "file": path.name,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "format": FORMAT,
         "versions": {
@@ -304,7 +419,7 @@ def _about(store: Store) -> dict[str, Any]:
 def _digests(
     facts: dict[str, Any], versions: list[Version], tables: dict[str, list[Row]]
 ) -> dict[str, Any]:
-    """What the file holds, as digests that do not tell what it is, and what was forgotten."""
+    """Digests of settings and examples, which do not reveal them, and the entries that forgot."""
     vectors = {row[0]: row[1:3] for row in tables["vectors"]}
     live = [one for one in versions if one.live]
     each = (repr((one.id, one.label, one.weight, *vectors[one.vector])) for one in live)
@@ -324,6 +439,6 @@ def _digests(
 
 
 def _digest(texts: Iterable[str]) -> str:
-    """A digest of the texts in whatever order they come."""
+    """A digest of texts, the same in any order."""
     each = sorted(blake2b(text.encode(), digest_size=32).digest() for text in texts)
     return blake2b(b"".join(each), digest_size=32).hexdigest()

@@ -1,4 +1,4 @@
-"""Edits of a file: what was held before, what is written, and what is held then."""
+"""Edits of a file: the state before, the rows written, and the state after."""
 
 from __future__ import annotations
 
@@ -11,29 +11,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from knowmore.arguments import a_type
-from knowmore.arrays import Array
-from knowmore.edits import Id, as_ids, is_mask
+from knowmore._base import Array, Id, a_type, as_ids, is_mask, masked
 from knowmore.errors import InvalidInput, KnowmoreError, NotWritten, UnknownId
-from knowmore.estimators.linear import LinearGP
 from knowmore.examples import Examples, new_serials
-from knowmore.store import caches, codec, kinds, marks, provenance, temperatures, thresholds
+from knowmore.store import codec, kinds, provenance
+from knowmore.store.cache import FactorCache, Kept, drop_memos, keep, write_sums
 from knowmore.store.changing import Holding, Rest, next_id
+from knowmore.store.file import File, Row
 from knowmore.store.journal import FORGETS, SETTINGS, Journal, New, Numbers, Version
-from knowmore.store.layout import File
 from knowmore.store.provenance import Withdrawal
-from knowmore.store.schema import Row
-from knowmore.tables import masked
 
 # Fits the live ones of some versions from scratch, with the settings of these facts.
 Fresh = Callable[[File, dict[str, Any], Sequence[Version]], tuple[Any, Examples]]
 
 
 @dataclass(frozen=True)
-class Held:
-    """What is in memory of a file, as of one state of it.
+class HeldState:
+    """The state of a file in memory.
 
-    stamp : that of the state
+    stamp : the stamp of the file in this state
     estimator : unfitted if nothing was learnt yet
     facts : all of the file
     index : the row and the vector of the live version of each id, in the order of the examples
@@ -57,7 +53,7 @@ class Held:
 
 
 class About(NamedTuple):
-    """Metadata of new versions, one each; None keeps the metadata of the version before.
+    """Metadata for each new version; None keeps the metadata of the version before.
 
     contributors : who gave the features, and the labels unless there are `labellers`
     """
@@ -91,16 +87,16 @@ class About(NamedTuple):
 class Work:
     """The edits of a transaction.
 
-    held : what the next of them starts from
-    after : what will be held, but for its stamp
-    verb : of their entry, if there may be several
-    lag : how many rows of a factor they change
+    held : the state that the next edit starts from
+    after : the state after the edits, but for its stamp
+    verb : of the entry, if there may be several edits
+    lag : the number of rows of a factor that the edits change
     """
 
-    def __init__(self, file: File, held: Held, verb: str | None = None) -> None:
+    def __init__(self, file: File, held: HeldState, verb: str | None = None) -> None:
         self.file, self._before = file, held
         self.journal = Journal(file, held.numbers, verb)
-        # An index of its own: what is held changes by one assignment, at the end.
+        # A copy of the index: the state changes by a single assignment, at the end.
         self.after = replace(held, index=dict(held.index))
         self.held, self.lag = self.after, 0
         self._indexed: list[Callable[[dict[Id, tuple[int, int]]], object]] = []
@@ -114,14 +110,14 @@ class Work:
         facts = self.after.facts | {"numbers": list(numbers)}
         self.held = self.after = replace(self.after, facts=facts, numbers=numbers)
 
-    def done(self) -> Held:
-        """What is held now that all is written."""
+    def done(self) -> HeldState:
+        """The state after the transaction."""
         self.step()
         return replace(self.after, stamp=self.file.stamp)
 
     @property
     def holding(self) -> Holding:
-        """What the verbs need."""
+        """The state that the next edit starts from."""
         return holding(self.held, self.journal)
 
     def versions(self, ids: Iterable[Id]) -> list[Version]:
@@ -129,7 +125,7 @@ class Work:
         return self.journal.versions(self.held.index[one][0] for one in ids)
 
     def withdrawal(self, ids: Any, contributor: str | None, origin: str | None) -> Withdrawal:
-        """What is to be forgotten: these ids, or what a contributor or an origin gave."""
+        """The withdrawal of these ids, or of the contributions of a contributor or an origin."""
         given = [one for one in (ids, contributor, origin) if one is not None]
         if len(given) != 1:
             raise InvalidInput("Give one of ids, contributor and origin: what is to be forgotten.")
@@ -270,11 +266,11 @@ class Work:
 
     def mark(self, found: Withdrawal) -> None:
         """Remember what is to be forgotten by hashes, before it is."""
-        key = self.after.facts.get(marks.KEY) or marks.new_key()
-        self.after = replace(self.after, facts=self.after.facts | {marks.KEY: key})
+        key = self.after.facts.get(provenance.KEY) or provenance.new_key()
+        self.after = replace(self.after, facts=self.after.facts | {provenance.KEY: key})
         gone = map(codec.read_id, found.gone)
         versions = [(codec.read_id(one.id), one) for one in found.bared]
-        marks.mark(self.journal, key, gone, versions, found.features, found.labels)
+        provenance.mark(self.journal, key, gone, versions, found.features, found.labels)
 
     def set(self, verb: str, estimator: Any, parameters: dict[str, Any]) -> None:
         """Write other settings."""
@@ -282,7 +278,7 @@ class Work:
         self._note(estimator, None)
         self.journal.write(verb, len(self.held.index))
 
-    def turned(self, facts: dict[str, Any], load: Callable[[dict[str, Any]], Held]) -> None:
+    def turned(self, facts: dict[str, Any], load: Callable[[dict[str, Any]], HeldState]) -> None:
         """Hold what the file has after an entry was undone or done again.
 
         facts : those that change by it
@@ -293,9 +289,9 @@ class Work:
     def note(self, arrays: Mapping[str, Array], notes: dict[str, Any]) -> None:
         """Keep arrays and notes beside the examples."""
         number = self.journal.numbers.array
-        kept = [caches.Kept(name, array) for name, array in arrays.items()]
-        number, forms = caches.keep(self.file, number, kept)
-        self.journal.numbers = self.journal.numbers._replace(array=number)
+        kept = [Kept(name, array) for name, array in arrays.items()]
+        number, forms = keep(self.file, number, kept)
+        self.journal.numbers = self.journal.numbers.but(array=number)
         facts = self.after.facts
         both = {"arrays": facts["arrays"] | forms, "notes": facts["notes"] | notes}
         self.after = replace(self.after, facts=facts | both)
@@ -323,7 +319,7 @@ class Work:
         )
         return (None, None) if before == after else (before, after)
 
-    def finish(self, cache: caches.FactorCache) -> None:
+    def finish(self, cache: FactorCache) -> None:
         """Write the entry and the facts, and delete what caches know of deleted versions."""
         if self.journal.passed and self.after.facts["state"] != self._before.facts["state"]:
             # Versions that nobody will ever see may have chosen the settings.
@@ -331,8 +327,7 @@ class Work:
             self._note(self.holding.forget(()).estimator, None)
         self.journal.write_entry(self._settings())
         if self.journal.numbers.position != self._before.numbers.position:
-            thresholds.drop(self.file)
-            temperatures.drop(self.file)
+            drop_memos(self.file)
         if self.journal.deleted:
             self.step()
             self._cut(cache)
@@ -340,23 +335,23 @@ class Work:
         facts, old = self.after.facts | {"numbers": list(numbers)}, self._before.facts
         self.file.write_facts({name: one for name, one in facts.items() if old.get(name) != one})
 
-    def _cut(self, cache: caches.FactorCache) -> None:
+    def _cut(self, cache: FactorCache) -> None:
         """Leave nothing in the caches but what belongs to the model after the edits."""
         after, numbers = self.after, self.journal.numbers
         number = numbers.array
         if not after.fitted:
             cache.clear(self.file)
-        elif isinstance(after.estimator, LinearGP):
-            number = caches.write_sums(self.file, number, after.estimator, numbers.position)
+        elif not after.estimator.keeps_rows:
+            number = write_sums(self.file, number, after.estimator, numbers.position)
         else:
             number = cache.cut(self.file, number, after.estimator, after.vectors)
-        self.journal.numbers = numbers._replace(array=number)
+        self.journal.numbers = numbers.but(array=number)
 
 
-class Block:
+class EditBlock:
     """Several edits in one transaction, which the first of them begins.
 
-    begin : that
+    begin : begins the transaction
     """
 
     def __init__(self, begin: Callable[[], Work]) -> None:
@@ -365,14 +360,14 @@ class Block:
         self._failed = False
 
     @property
-    def held(self) -> Held | None:
-        """What the thread of the block holds after the edits so far; None for all others."""
+    def held(self) -> HeldState | None:
+        """The state after the edits so far for the thread of the block; None for other threads."""
         mine = self._work is not None and self._thread == get_ident()
         return self._work.held if mine else None  # type: ignore[union-attr]
 
     @contextmanager
     def edit(self) -> Iterator[Work]:
-        """One of the edits."""
+        """A block for the next edit."""
         self.check()
         self._work = self._work or self._begin()
         try:
@@ -403,8 +398,8 @@ def live_index(versions: Iterable[Version]) -> dict[Id, tuple[int, int]]:
     return index
 
 
-def holding(held: Held, journal: Journal) -> Holding:
-    """What the verbs need of what is held."""
+def holding(held: HeldState, journal: Journal) -> Holding:
+    """The state as an edit starts from it."""
 
     def read(ids: tuple[Id, ...]) -> Examples:
         versions = journal.versions(held.index[one][0] for one in ids)
@@ -416,7 +411,7 @@ def holding(held: Held, journal: Journal) -> Holding:
 
 
 def all_examples(
-    held: Held, journal: Journal, known: dict[Id, tuple[int, int]], before: Examples | None
+    held: HeldState, journal: Journal, known: dict[Id, tuple[int, int]], before: Examples | None
 ) -> Examples:
     """All examples that are held, in their order.
 
@@ -440,7 +435,7 @@ def all_examples(
 def examples_of(
     facts: dict[str, Any], versions: Sequence[Version], vectors: dict[int, Row]
 ) -> Examples:
-    """These versions as examples, in their order; raises any error if they make no sense."""
+    """Versions as examples, in their order; raises any error if they are damaged."""
     d = facts["columns"]["width"]
     if len(versions) == 0:
         labels = codec.LabelType(*facts["labels"]).read([])

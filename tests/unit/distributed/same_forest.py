@@ -1,4 +1,4 @@
-"""What it means that two forests are the same: leaf by leaf, to the bit."""
+"""Equality of two forests: leaf by leaf, to the bit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from knowmore.models.trees import Leaf
 
 
 def assert_same_forest(one, other, X):
-    """The same cuts, members in the same order, and answers about X."""
+    """Assert equal cuts, members in equal order, and equal answers about X."""
     here, there = one.model_, other.model_
     for tree, its in zip((here.store, *here.trees), (there.store, *there.trees), strict=True):
         assert (tree.key, tree.capacity, tree.by_ids) == (its.key, its.capacity, its.by_ids)

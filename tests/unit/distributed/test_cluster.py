@@ -24,7 +24,10 @@ PARTS = np.array_split(X, 12)
 PATIENCE = 120
 
 # On a crowded machine a folder may take its time: that is no failure.
-pytestmark = pytest.mark.filterwarnings("ignore:Creating scratch directories:UserWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:Creating scratch directories:UserWarning"),
+]
 
 
 @contextmanager
@@ -141,7 +144,7 @@ def test_an_error_ends_the_work_at_once(cluster, files, tmp_path):
 
 
 def killed_in_the_middle(work, tmp_path):
-    """What `work(load)` returns if a worker is killed while it reads a file of the second half.
+    """Result of `work(load)` if a worker is killed while it reads a file of the second half.
 
     The first half is learnt, in part by the worker that is killed.
     """
@@ -182,7 +185,7 @@ def test_a_worker_that_dies_takes_nothing_with_it(mortal, files, tmp_path):
 
 
 def test_a_worker_that_dies_does_not_change_a_bit(mortal, files, tmp_path):
-    """It dies in the second pass, the one that sums."""
+    """The worker dies in the second pass, which sums."""
     labels = np.arange(len(X)) % 3
     shards = np.array_split(labels, len(PARTS))
 
@@ -215,7 +218,7 @@ def test_a_worker_that_dies_does_not_change_a_leaf(mortal, files, tmp_path, weig
 
 
 def test_a_worker_that_dies_while_trees_grow_does_not_change_a_leaf(mortal, files, tmp_path):
-    """It takes rows with it that were read before, and parts of trees that were grown."""
+    """The worker takes rows with it that were read before, and parts of grown trees."""
     labels = np.arange(len(X)) % 3
     shards = np.array_split(labels, len(PARTS))
     died = tmp_path / "died"

@@ -1,4 +1,4 @@
-"""Forests of shards: the same leaves, members and answers as those of a fit in one process."""
+"""Forests of shards: leaves, members and answers equal a fit in one process."""
 
 from __future__ import annotations
 
@@ -79,6 +79,22 @@ SHARDS = {
 }
 
 
+@pytest.mark.slow(
+    fast=[
+        "Dask arrays",
+        "a Dask data frame",
+        "arrays",
+        "one array",
+        "delayed pairs",
+        "Polars tables",
+        "tables that number their own rows",
+        "tables that number all rows",
+        "sparse",
+        "a pattern",
+        "archives",
+        "shards without rows",
+    ]
+)
 @pytest.mark.parametrize("name", SHARDS)
 def test_shards_of_any_kind(name, tmp_path):
     rows, labels = SHARDS[name](tmp_path)

@@ -1,4 +1,4 @@
-"""Linear Gaussian processes of shards: the digest is that of a fit in one process."""
+"""Linear Gaussian processes of shards: the digest equals a fit in one process."""
 
 from __future__ import annotations
 
@@ -388,7 +388,7 @@ def test_tables_with_columns_in_another_order_do_not_merge():
 
 
 def blas_threads():
-    """Those of NumPy and SciPy: other packages of the suite bring libraries of their own."""
+    """BLAS libraries of NumPy and SciPy only: other packages of the suite bring their own."""
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     ours = [
         pool for pool in pools if {"numpy.libs", "scipy.libs"} & {*Path(pool["filepath"]).parts}

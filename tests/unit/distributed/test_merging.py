@@ -18,8 +18,8 @@ from scipy import sparse
 from tolerance import assert_models, assert_rounded, scatter_error
 
 from knowmore import Eigenspace, EigenspaceLDA, EigenspacePCA, Truncation
+from knowmore._base import missing_extra
 from knowmore.distributed import eigenspace, fit
-from knowmore.extras import missing_extra
 
 X = np.random.default_rng(0).normal(size=(61, 7)) + 5
 Y = np.sort(np.random.default_rng(1).integers(0, 5, len(X)))

@@ -312,7 +312,7 @@ MISTAKES = {
     "a class": (
         lambda: fit(EigenspacePCA, [X]),
         TypeError,
-        "<class 'knowmore.estimators.pca.EigenspacePCA'> cannot be learnt in parts: that needs an "
+        "<class 'knowmore.subspaces.pca.EigenspacePCA'> cannot be learnt in parts: that needs an "
         "estimator with fit and merge, such as EigenspacePCA().",
     ),
 }

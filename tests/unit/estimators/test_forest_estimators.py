@@ -220,6 +220,7 @@ def test_pickles_and_clones():
     assert list(copy.get_params(deep=False)) == names
 
 
+@pytest.mark.slow
 def test_edits_of_several_threads_all_arrive():
     clf = ForestGPClassifier(RBF(1.0), capacity=10, n_trees=2).fit(X, Y)
     interval = sys.getswitchinterval()
@@ -240,6 +241,7 @@ def test_edits_of_several_threads_all_arrive():
         assert_rounded(got, want, 4 * 10 / 0.1)
 
 
+@pytest.mark.slow
 def test_many_categories_do_not_make_a_deep_tree():
     categories = np.eye(1200)[np.arange(3600) % 1200]
     clf = ForestGPClassifier(RBF(1.0), capacity=5).fit(categories, np.arange(3600) % 2)

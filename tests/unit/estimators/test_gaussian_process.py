@@ -1,4 +1,4 @@
-"""What is particular to the classifier: scores, probabilities, classes."""
+"""Particulars of the classifier: scores, probabilities, classes."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from knowmore.errors import NotPositiveDefinite
 from knowmore.linalg import Cholesky, Inverse
 
 
+@pytest.mark.slow(fast=3)
 @pytest.mark.parametrize("update", ["auto", "direct", "iterative"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_no_error_is_put_off_and_no_answer_is_far_off(update, dtype):

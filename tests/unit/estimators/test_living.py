@@ -1,4 +1,4 @@
-"""What all living estimators promise of beginnings, endings, threads and the default kernel."""
+"""Promises of all living estimators: beginnings, endings, threads, the default kernel."""
 
 from __future__ import annotations
 

@@ -21,7 +21,6 @@ from knowmore import (
     KnowmoreError,
     LinearGPClassifier,
     living,
-    memory,
 )
 from knowmore.distributed import fit, load_sums, refresh_sums, save_sums
 from knowmore.errors import NotEnoughMemory
@@ -154,7 +153,7 @@ def test_lists_are_rows():
 
 
 def test_more_codes_than_memory_are_refused_with_their_number(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 2**33)
+    monkeypatch.setattr("knowmore._base.machine.available_memory", lambda: 2**33)
     with pytest.raises(NotEnoughMemory) as caught:
         IntersectionMap(levels=10**9).fit([[1.0, 0.5]])
     assert str(caught.value) == (
@@ -170,7 +169,7 @@ def test_more_codes_than_memory_are_refused_with_their_number(monkeypatch):
 def test_a_leaf_that_finds_no_memory_is_told_at_fit_and_changes_nothing(monkeypatch):
     rows, labels = rng.normal(size=(4200, 2)), np.arange(4200) % 2
     forest = ForestGPClassifier(RBF(), capacity=5000).fit(rows[:100], labels[:100])
-    monkeypatch.setattr(memory, "available_memory", lambda: 2**26)
+    monkeypatch.setattr("knowmore._base.machine.available_memory", lambda: 2**26)
     for call in (forest.fit, forest.add):
         with pytest.raises(NotEnoughMemory) as caught:
             call(rows, labels, ids=range(1000, 5200))

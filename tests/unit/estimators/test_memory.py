@@ -79,6 +79,7 @@ assert 699 <= len(clf.ids_) < 2999
 """
 
 
+@pytest.mark.slow(fast=["inverse"])
 @pytest.mark.parametrize(
     ("solver", "edits"),
     [
@@ -120,6 +121,7 @@ assert len(clf.ids_) == 2500
 """
 
 
+@pytest.mark.slow
 def test_a_question_that_there_is_no_memory_for_says_so_and_is_answered_later():
     assert_runs(QUESTION)
 
@@ -148,6 +150,7 @@ assert (clf.predict_proba(X[:10]) == want).all()
 """
 
 
+@pytest.mark.slow(fast=1)
 @pytest.mark.parametrize("solver", ["cholesky", "inverse"])
 def test_a_question_about_more_rows_than_there_is_memory_for_says_so(solver):
     assert_runs(MANY_ROWS, solver)

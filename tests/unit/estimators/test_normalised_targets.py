@@ -273,7 +273,7 @@ def test_variances_of_answers_are_those_of_values():
     reg = make().fit(X, y, sample_weight=weights)
     Q = np.vstack([X[:3], X[:2] + 9])
     assert_rounded(novelty(reg, Q, "variance").values, reg.predict_variance(Q))
-    # A new row weighs one, whatever the example weighs that it is compared with.
+    # A new row weighs one; the weight of the example it is compared with does not matter.
     left, others = reg.leave_one_out().variance, ~np.eye(20, dtype=bool)
     units = [oracle.units(y[rest, None], weights[rest])[1][0] for rest in others]
     want = left + NOISE * np.square(units) * (1 - 1 / weights)

@@ -115,6 +115,7 @@ def expected_failures(estimator):
     return failures
 
 
+@pytest.mark.slow(fast=400)
 @parametrize_with_checks(
     [
         GPClassifier(),

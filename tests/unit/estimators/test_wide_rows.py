@@ -25,7 +25,7 @@ X = RNG.normal(size=(200, D))
 
 
 def with_free(monkeypatch, gigabytes):
-    monkeypatch.setattr("knowmore.memory.available_memory", lambda: int(gigabytes * 2**30))
+    monkeypatch.setattr("knowmore._base.machine.available_memory", lambda: int(gigabytes * 2**30))
 
 
 @pytest.fixture
@@ -72,6 +72,7 @@ def test_long_numbers_and_many_targets_count_too(monkeypatch):
     assert str(caught.value) == refused(2, 0.5, "0.4")
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_learn_more_is_as_it_was(monkeypatch):
     clf = LinearGPClassifier().fit(X[:5], Y[:5])
     want = clf.digest()
@@ -166,5 +167,6 @@ assert np.isfinite(clf.predict_variance(X)).all()
 """
 
 
+@pytest.mark.slow
 def test_a_question_that_finds_no_memory_says_so():
     assert_runs(LIMITED)

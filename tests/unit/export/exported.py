@@ -1,4 +1,4 @@
-"""What the tests of all exports share: models of every kind, and what they answer."""
+"""Shared by the tests of all exports: models of every kind, and their answers."""
 
 from __future__ import annotations
 

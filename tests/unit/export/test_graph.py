@@ -35,6 +35,7 @@ def assert_close(got, want):
     assert abs(got - want).max() <= CLOSE * max(abs(want).max(), 1)
 
 
+@pytest.mark.slow(fast=3)
 @pytest.mark.parametrize("labels", LABELS)
 def test_classifiers_answer_alike(labels, tmp_path):
     rng = np.random.default_rng(len(labels))
@@ -49,6 +50,7 @@ def test_classifiers_answer_alike(labels, tmp_path):
         assert got["label"].tolist() == clf.predict(Q).tolist()
 
 
+@pytest.mark.slow(fast=3)
 @pytest.mark.parametrize("labels", LABELS)
 def test_machines_answer_alike(labels, tmp_path):
     rng = np.random.default_rng(0)

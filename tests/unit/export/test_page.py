@@ -38,7 +38,7 @@ console.log(JSON.stringify(answers));
 
 
 def ask(folder, tasks):
-    """What modules of these models answer to these rows, from one process of node."""
+    """Answers of the models' modules to these rows, from one process of node."""
     paths = []
     for number, (estimator, asked) in enumerate(tasks):
         path = folder / f"model{number}.mjs"
@@ -70,6 +70,7 @@ def assert_same_probabilities(got, scores, variance, temperature):
     assert_rounded(got, want, 100 * (1 + ((scores / s) ** 2).max() / temperature), 1.0)
 
 
+@pytest.mark.slow(fast=3)
 @needs_node
 @pytest.mark.parametrize("labels", LABELS)
 def test_classifiers_answer_alike(labels, tmp_path):
@@ -197,6 +198,7 @@ def test_a_page_lets_nothing_in_or_out(hostile, tmp_path):
         assert f"{tag}-src 'sha256-{digest}'" in policy
 
 
+@pytest.mark.slow(fast=["wide"])
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 @pytest.mark.parametrize("model", ["hostile", "machine", "number", "wide"])
 def test_a_browser_answers(model, hostile, tmp_path):

@@ -21,7 +21,7 @@ LABELS = np.array(["left", "right"] * 5)
 
 
 def picture(label, k):
-    """Descriptors of which some numbers depend on the class."""
+    """Descriptors; some of their numbers depend on the class."""
     vectors = rng.integers(0, 200, (k, 16))
     vectors[:, :4] += 40 * (label == "left")
     return Descriptors(rng.random((k, 2)), vectors.astype(np.uint8))
@@ -278,7 +278,7 @@ def test_other_kinds_and_versions_are_reported(tmp_path, monkeypatch):
     KMeansCodebook(12).fit(PICTURES).save(path)
     with pytest.raises(ValueError, match=r"a KMeansCodebook of version 1, but a ForestCodebook of"):
         ForestCodebook.load(path)
-    monkeypatch.setattr("knowmore.files.VERSION", 2)
+    monkeypatch.setattr("knowmore._base.files.VERSION", 2)
     with pytest.raises(ValueError, match=r"of version 1, but a KMeansCodebook of version 2 is"):
         KMeansCodebook.load(path)
     with pytest.raises(ValueError, match=r"The file '.*none.npz' does not exist"):

@@ -1,4 +1,4 @@
-"""Features of many pictures: the same as one by one, computed once, whatever happens meanwhile."""
+"""Features of many pictures: as one by one, computed once, also under interruptions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
+from knowmore._base import user_folder
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingExtra, NotFitted
-from knowmore.files import user_folder
 from knowmore.images import PHOG, DenseSIFT, Embedding, ForestCodebook, KMeansCodebook, storage
 from knowmore.images import SpatialPyramid as Pyramid
 from knowmore.images.extraction import BLOCK, extract, learn_codebook, steps_of
@@ -359,6 +359,7 @@ def test_a_cache_that_cannot_be_used_is_reported(tmp_path):
         Cache(tmp_path / "folder")
 
 
+@pytest.mark.slow
 def test_two_processes_may_create_a_cache_at_the_same_moment(tmp_path):
     """One of them was told that the database is locked, in one of eight such moments."""
     code = """
@@ -410,6 +411,7 @@ def test_the_users_cache_is_where_such_things_belong(tmp_path, monkeypatch):
         assert user_folder() == tmp_path / "home" / ".cache" / "knowmore"
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was(tmp_path):
     for i, data in enumerate(PICTURES):
         (tmp_path / f"{i:03}.png").write_bytes(data)
@@ -452,7 +454,7 @@ class Handle:
 def test_one_file_is_in_memory_at_a_time(ask, cache):
     large = 2**23
     files = [Handle(content, large) for content in PICTURES[:BLOCK]]
-    extract(PICTURES[:1], [Counting()])  # Whatever is loaded first counts for nothing.
+    extract(PICTURES[:1], [Counting()])  # Libraries that are loaded first do not count.
     tracemalloc.start()
     try:
         if ask == "words":
@@ -520,7 +522,7 @@ def test_pictures_are_reduced_but_never_enlarged():
 
 
 def test_every_mode_is_reduced():
-    # A picture of one colour keeps it, whatever is averaged.
+    # A picture of one colour keeps it under any averaging.
     rgb = np.full((60, 100, 3), (200, 100, 50), dtype=np.uint8)
     image = Image.fromarray(rgb)
     palette = image.convert("P", palette=Image.Palette.ADAPTIVE)
@@ -543,6 +545,7 @@ def test_every_mode_is_reduced():
     assert small(encoded(image, "JPEG", exif=exif), "it", 50).shape == (50, 30, 3)
 
 
+@pytest.mark.slow
 def test_huge_pictures_are_reduced_while_unpacked_or_refused():
     huge = Image.new("L", (10_000, 10_000), 100)
     assert small(encoded(huge, "JPEG"), "it", 480).shape == (480, 480)

@@ -128,6 +128,7 @@ except ImportError as error:
 """
 
 
+@pytest.mark.slow(fast=1)
 @pytest.mark.parametrize(
     ("missing", "ask", "extra"),
     [
@@ -148,6 +149,7 @@ def test_a_missing_library_says_which_extra_brings_it(missing, ask, extra):
     assert f"is not installed. It comes with the extra {extra!r}: pip install" in done.stdout
 
 
+@pytest.mark.slow
 def test_importing_images_loads_no_optional_library():
     code = "import sys, knowmore.images; print({'cv2', 'PIL', 'torch'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Embeddings by small networks in ONNX files, whatever the order of their axes."""
+"""Embeddings by small networks in ONNX files, with axes in either order."""
 
 from __future__ import annotations
 
@@ -127,6 +127,7 @@ def test_files_that_are_no_networks_are_refused(tmp_path):
         Embedding(tmp_path / "text.onnx").transform(PICTURES)
 
 
+@pytest.mark.slow
 def test_a_missing_library_says_which_extra_brings_it(tmp_path):
     path = written(tmp_path / "net.onnx", ["n", 3, 8, 8])
     code = (

@@ -49,7 +49,7 @@ def test_equals_loops(seed, levels):
 
 
 def matches(a, b, cells):
-    """How many words of two pictures of as many words find a partner in their cell."""
+    """Count of words of two equally long pictures that find a partner in their cell."""
     found = 0
     left = [(cell(x, cells), cell(y, cells), w) for (x, y), w in zip(*b, strict=True)]
     for (x, y), word in zip(*a, strict=True):

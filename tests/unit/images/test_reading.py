@@ -10,7 +10,7 @@ import pytest
 from damage import mutants
 
 from knowmore import KnowmoreError
-from knowmore.arguments import a_type
+from knowmore._base import a_type
 from knowmore.errors import InvalidInput
 from knowmore.images import PHOG, DenseSIFT, Embedding
 from knowmore.images.reading import FORMATS, named, pixels, small
@@ -254,7 +254,7 @@ def sources():
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 def test_damaged_files_are_refused_and_nothing_else(form):
-    """Whatever is done to a file, it is a picture or it is refused in words."""
+    """A damaged file is still a picture, or is refused in words."""
     rng = np.random.default_rng(0)
     mine = [data for each, data in sources() if each == form]
     words = []

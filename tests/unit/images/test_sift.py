@@ -69,6 +69,7 @@ def assert_bytes_of(got, want, patch):
     assert abs(got - np.minimum(512 * want, 255)).max() <= error
 
 
+@pytest.mark.slow(fast=6)
 @pytest.mark.parametrize(("patch", "step"), [(16, 8), (16, 5), (20, 10), (8, 8), (4, 7), (12, 3)])
 @pytest.mark.parametrize("image", [NOISE, FAINT], ids=["noise", "faint"])
 def test_equals_the_definition(image, patch, step):
@@ -169,6 +170,7 @@ def test_slopes_that_are_rounding_have_no_direction():
         assert split.max() <= 2 * tiny
 
 
+@pytest.mark.slow
 def test_scales_are_pictures_of_that_size():
     image = rng.integers(0, 256, (80, 64), dtype=np.uint8)
     (found,) = DenseSIFT(scales=(1, 0.5)).transform([image])
@@ -245,7 +247,7 @@ def test_settings_survive_cloning():
 
 
 def test_channels_are_described_one_by_one():
-    """In any space a picture's descriptor is that of each channel, as in grey."""
+    """In any colour space a picture has a descriptor for each channel, computed as for grey."""
     picture = rng.integers(0, 256, (24, 24, 3), dtype=np.uint8)
     (found,) = DenseSIFT(colour="rgb").transform([picture])
     for i, part in enumerate(np.split(found.vectors, 3, axis=1)):

@@ -1,4 +1,4 @@
-"""Contributions sum to the score; the score without an example is that of a refit without it."""
+"""Contributions sum to the score; the score without an example equals a refit's."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_score_without_an_example_matches_a_refit(solver, kernel, noise):
 
 
 def known_scores(X):
-    """What a classifier of ash and oak says."""
+    """The explanation of a classifier of ash and oak."""
     return np.column_stack([X[:, 0] - X[:, 1], X[:, 1] - X[:, 0]])
 
 

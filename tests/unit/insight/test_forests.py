@@ -1,4 +1,4 @@
-"""What forests are asked: the answers of one Gaussian process, or of a loop over their leaves."""
+"""Questions to forests: answers equal one Gaussian process, or a loop over the leaves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.special import expit, log_ndtr
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tolerance import assert_rounded
+from tolerance import ITERATED, SEARCHED, assert_rounded, close
 
 from knowmore import (
     ForestGPClassifier,
@@ -65,7 +65,7 @@ def regressor(n_trees=TREES, capacity=CAPACITY):
 
 
 def leaves(number):
-    """The tree of that number and its leaves: rows in ascending order, those of weight zero out."""
+    """A tree by number and its leaves: rows in ascending order, without rows of weight zero."""
     counted = {i: X[i].tolist() for i in np.flatnonzero(WEIGHTS).tolist()}
     tree = trees_oracle.grown(counted, CAPACITY, 0, number)
     return tree, [sorted(leaf) for leaf in trees_oracle.leaves(tree)]
@@ -107,7 +107,7 @@ def left_out():
 
 
 def said_by(rows, x):
-    """What the examples of each class among these rows say of x, (M,)."""
+    """Support (M,) of x by the examples of each class among these rows."""
     if not len(rows):
         return np.zeros(len(CLASSES))
     K, k = oracle.covariance(KERNEL, X[rows], NOISE / WEIGHTS[rows]), KERNEL(X[rows], x[None])[:, 0]
@@ -158,7 +158,7 @@ def test_with_a_single_leaf_rows_are_as_new_as_for_the_gaussian_process(single, 
     assert got.to_pandas().columns.tolist() == want.to_pandas().columns.tolist()
 
 
-@pytest.mark.parametrize("criterion", ["variance", "uncertainty", "margin", "weight", "random"])
+@pytest.mark.parametrize("criterion", ["variance", "uncertainty", "margin", "random"])
 def test_with_a_single_leaf_the_same_rows_are_to_be_labelled(single, criterion):
     got, want = (suggest(each, POOL, 8, criterion, random_state=1) for each in single)
     assert got.indices.tolist() == want.indices.tolist()
@@ -169,7 +169,7 @@ def test_with_a_single_leaf_the_same_rows_are_to_be_labelled(single, criterion):
 def test_with_a_single_leaf_probabilities_are_calibrated_as_for_the_gaussian_process(single):
     got, want = map(calibrate, single)
     # The temperature is the root of a slope: found to 2e-12, SciPy's default.
-    assert got.temperature == pytest.approx(want.temperature, rel=1e-9)
+    assert got.temperature == close(want.temperature, SEARCHED)
     before, after = map(reliability, single)
     assert_rounded(before.confidence, after.confidence, ONE_LEAF)
     assert before.count.tolist() == after.count.tolist()
@@ -219,7 +219,7 @@ def test_suspects_are_those_that_the_others_in_their_leaves_contradict(told):
     order = found.rows.tolist()
     logs = log_ndtr(oracle.completed(scores, backing, codes) / np.sqrt(variance)[:, None])
     odds = mislabelling(logs, codes).odds(logs, codes)
-    assert np.isclose(found.doubts, expit(odds), rtol=1e-6).all()
+    assert np.isclose(found.doubts, expit(odds), rtol=ITERATED).all()
     assert order == [i for i in np.argsort(-odds) if expit(odds[i]) >= 0.2 and margin[i] > 0]
     assert found.ids.tolist() == counted[order].tolist()
     assert found.preferred.tolist() == CLASSES[scores[order].argmax(axis=1)].tolist()
@@ -292,7 +292,7 @@ def test_calibration_is_by_the_examples_left_out_of_their_leaves(told):
     codes = np.searchsorted(CLASSES, Y[counted])
     logs = log_ndtr(oracle.completed(scores, backing, codes) / np.sqrt(variance)[:, None])
     want = best_temperature(logs, codes)
-    assert forest.temperature_ == pytest.approx(want, rel=1e-9)
+    assert forest.temperature_ == close(want, SEARCHED)
     raw = copy.copy(forest).set_params(probability="raw")
     calibrated = calibrate(raw)
     assert calibrated.temperature == forest.temperature_
@@ -313,11 +313,11 @@ def test_calibration_follows_edits_of_the_forest():
     assert pickle.loads(pickle.dumps(calibrated)).temperature == before
     forest.relabel(range(30), Y[:30][::-1])
     fresh = calibrate(classifier().fit(X, [*Y[:30][::-1], *Y[30:]]))
-    assert calibrated.temperature == pytest.approx(fresh.temperature, rel=1e-9)
+    assert calibrated.temperature == close(fresh.temperature, SEARCHED)
     assert calibrated.temperature != before
 
 
-@pytest.mark.parametrize("criterion", ["variance", "uncertainty", "margin", "weight"])
+@pytest.mark.parametrize("criterion", ["variance", "uncertainty", "margin"])
 def test_a_pick_joins_a_leaf_of_each_tree_under_its_most_plausible_label(told, criterion):
     forest, *_ = told
     found = suggest(forest, POOL, 10, criterion)
@@ -335,12 +335,10 @@ def test_a_pick_joins_a_leaf_of_each_tree_under_its_most_plausible_label(told, c
                 variance[j] += own / TREES
         deviation = np.sqrt(variance)
         second, first = np.sort(mean, axis=1)[:, -2:].T
-        best = np.where(np.arange(3) == mean.argmax(axis=1)[:, None], 1.0, -1.0)
         values = {
             "variance": variance,
             "uncertainty": -abs(mean).min(axis=1) / deviation,
             "margin": (second - first) / deviation,
-            "weight": abs(best - mean).mean(axis=1) / variance,
         }[criterion]
         values[picked] = -np.inf
         assert index == values.argmax()
@@ -427,7 +425,7 @@ def test_a_forest_behind_other_steps_is_asked_as_a_pipeline():
     forest = classifier().fit(scaled, Y)
     assert suspects(whole).ids.tolist() == suspects(forest).ids.tolist()
     assert_rounded(novelty(whole, X[:9]).values, novelty(forest, scaled[:9]).values, ROUNDINGS)
-    assert calibrate(whole).temperature == pytest.approx(calibrate(forest).temperature, rel=1e-9)
+    assert calibrate(whole).temperature == close(calibrate(forest).temperature, SEARCHED)
     assert explain(whole, X[0]).ids.tolist() == explain(forest, scaled[0]).ids.tolist()
 
 
@@ -487,14 +485,14 @@ def test_what_a_forest_cannot_say_has_a_remedy(ask, error, message):
             "forest may hold one class alone. Ask for 'probability'.",
         ),
         (
-            lambda forest: suggest(forest, POOL, criterion="impact"),
-            "criterion='impact' is about the coefficients or covariances of one Gaussian process, "
-            "and each leaf of a forest has its own. Ask for 'weight'.",
+            lambda forest: suggest(forest, POOL, criterion="reduction"),
+            "criterion='reduction' is about the covariances of one Gaussian process, and each "
+            "leaf of a forest has its own. Ask for 'margin'.",
         ),
         (
             lambda forest: suggest(forest, POOL, criterion="emoc"),
-            "criterion='emoc' is about the coefficients or covariances of one Gaussian process, "
-            "and each leaf of a forest has its own. Ask for 'weight'.",
+            "criterion='emoc' is about the covariances of one Gaussian process, and each "
+            "leaf of a forest has its own. Ask for 'margin'.",
         ),
         (
             lambda forest: explain(forest, POOL[0], by="features"),

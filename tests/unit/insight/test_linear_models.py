@@ -1,4 +1,4 @@
-"""What is asked of linear models about rows given again is what refits say."""
+"""Questions to linear models about rows given again: answers equal refits."""
 
 from __future__ import annotations
 
@@ -277,6 +277,7 @@ def test_without_a_reference_there_are_values_but_no_threshold():
     assert pickle.loads(pickle.dumps(found)).values.tolist() == found.values.tolist()
 
 
+@pytest.mark.slow(fast=5)
 @pytest.mark.parametrize("scale", [1e8, 1e12, 1e16, 1e30])
 @pytest.mark.parametrize("n", [4, 5, 12])
 def test_classes_that_only_rounding_keeps_apart_have_finite_distances(scale, n):
@@ -332,16 +333,6 @@ def test_a_batch_is_what_refits_pick(criterion, intercept):
         left[index] = False
         label = clf.classes_[clf.decision_function(pool[[index]]).argmax()]
         clf = clf.partial_fit(pool[[index]], [label])
-
-
-def test_the_weight_is_the_coefficient_that_a_row_would_get():
-    clf, pool = linear().fit(ROWS, LABELS), X[N : N + 50]
-    found = suggest(clf, pool, 1, "weight")
-    mean, variance = clf.decision_function(pool), clf.predict_variance(pool)
-    T = np.where(mean == mean.max(axis=1, keepdims=True), 1, -1)
-    weight = abs(T - mean).mean(axis=1) / variance
-    assert found.indices[0] == weight.argmax()
-    assert_rounded(found.values, [weight.max()])
 
 
 @pytest.mark.parametrize("normalize", [True, False])
@@ -544,11 +535,6 @@ MISTAKES = {
         InvalidInput,
         "method='combined' is about examples, and a linear model holds none. Ask for "
         "'mahalanobis'.",
-    ),
-    "impact": (
-        lambda: suggest(fitted(), ROWS, criterion="impact"),
-        InvalidInput,
-        "criterion='impact' is about examples, and a linear model holds none. Ask for 'weight'.",
     ),
     "reliability without test data": (
         lambda: reliability(calibrate(fitted(), ROWS, LABELS)),

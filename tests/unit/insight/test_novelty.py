@@ -1,4 +1,4 @@
-"""What is new: against refits without each example, and the null space by its eigenproblem."""
+"""Novelty against refits without each example, and the null space by its eigenproblem."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def parts(noise, X, y, X_new):
 
 
 def left_out_parts(noise, X, y, groups):
-    """Those of each example by the examples of other groups, (n, 3)."""
+    """Novelty (n, 3) of each example by the examples of other groups."""
     found = np.empty((len(X), 3))
     for group in set(groups.tolist()):
         g, rest = groups == group, groups != group
@@ -422,6 +422,7 @@ def test_a_part_that_differs_by_rounding_alone_does_not_count_by_it():
     assert_rounded(in_some_order(X, y, np.array([2, 1, 3, 0]), asked, 0.1), want)
 
 
+@pytest.mark.slow(fast=2)
 @pytest.mark.parametrize("noise", [0.1, 1e-3])
 @pytest.mark.parametrize("places", [1, 3])
 def test_few_rows_at_few_places_are_new_alike_in_any_order_and_after_edits(places, noise):

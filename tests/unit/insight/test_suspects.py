@@ -133,7 +133,7 @@ def test_margins_are_sums_of_contributions(solver):
 
 
 def known_scores(X):
-    """What a classifier of ash and oak says."""
+    """The suspects of a classifier of ash and oak."""
     return np.column_stack([X[:, 0] - X[:, 1], X[:, 1] - X[:, 0]])
 
 
@@ -203,7 +203,7 @@ def test_probabilities_of_weighted_examples_are_those_of_new_rows():
 
 
 def probabilities_by_refits(X, y, weights, temperature):
-    """Those of each example by the others, as for a new row; its class's stand in for it."""
+    """Support of each example by the others, as for a new row; its class stands in for it."""
     scores, variance, backing = [], [], []
     codes = np.unique(y, return_inverse=True)[1]
     for i, r in enumerate(~np.eye(len(X), dtype=bool)):
@@ -249,7 +249,7 @@ def test_planted_labels_come_first():
 
 
 def test_likely_mistakes_are_listed():
-    # One label in five is that of the nearest other class.
+    # One label in five is the nearest other class.
     X, y = load_digits(return_X_y=True)
     means = np.stack([X[y == c].mean(axis=0) for c in range(10)])
     distance = ((X[:, None] - means) ** 2).sum(axis=2)
@@ -410,13 +410,13 @@ def test_relabelling_keeps_the_factor_of_the_sceptic_and_pickles_do_without():
     size = len(pickle.dumps(clf))
     suspects(clf)
     assert len(pickle.dumps(clf.model_.covariance)) < size
-    before = clf.model_.sceptic.covariance.factor
+    before = clf.model_.robust_model.covariance.factor
     found = suspects(clf.relabel([0], ["yew"]))
-    assert clf.model_.sceptic.covariance.factor is before
+    assert clf.model_.robust_model.covariance.factor is before
     fresh = GPClassifier(KERNEL, NOISE).fit(X, np.r_[["yew"], y[1:]])
     assert found.rows.tolist() == suspects(fresh).rows.tolist()
     suspects(clf.remove([1]))
-    assert clf.model_.sceptic.covariance.factor.size == 59
+    assert clf.model_.robust_model.covariance.factor.size == 59
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-300])

@@ -6,6 +6,7 @@ import matplotlib.pyplot
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from tolerance import GAP
 
 from knowmore import GPClassifier, KnowmoreError, LSSVMClassifier, NPlusOneClassifier
 from knowmore.insight import TransferDisplay, transfer
@@ -24,7 +25,7 @@ def test_the_table_has_beta_in_order():
     assert found.new == "virginica"
     assert dict(zip(found.classes.tolist(), found.weights.tolist(), strict=True)) == beta
     assert (np.diff(found.weights) <= 0).all()
-    assert 0 <= found.gap <= 1e-6 * max(found.loss, 1)
+    assert 0 <= found.gap <= GAP * max(found.loss, 1)
     table = found.to_pandas()
     assert table.columns.tolist() == ["class", "weight"]
     assert "'virginica' from 2 known classes" in repr(found)

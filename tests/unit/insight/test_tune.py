@@ -21,7 +21,7 @@ from tolerance import assert_rounded, tolerance
 from knowmore import GPClassifier, GPRegressor, LSSVMClassifier, NPlusOneClassifier, progress
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotPositiveDefinite
 from knowmore.insight import due, tune
-from knowmore.insight.objectives import Evidence, LeaveOneOut, Solved, log_density
+from knowmore.insight.objectives import Evidence, LeaveOneOutLoss, Solved, log_density
 from knowmore.insight.search import Slope
 from knowmore.insight.space import Space
 from knowmore.kernels import (
@@ -50,9 +50,9 @@ def hedged(T, mean, variance):
 
 OBJECTIVES = {
     "evidence": Evidence(),
-    "loo": LeaveOneOut(log_density),
-    "squared error": LeaveOneOut(squared_error),
-    "hedged": LeaveOneOut(hedged),
+    "loo": LeaveOneOutLoss(log_density),
+    "squared error": LeaveOneOutLoss(squared_error),
+    "hedged": LeaveOneOutLoss(hedged),
 }
 
 KERNELS = [
@@ -116,7 +116,7 @@ def test_the_adjoint_matches_the_textbook_gradient():
         Z = P @ dK
         spread = np.diagonal(Z @ P)[:, None]
         want.append((A * (Z @ A) - 0.5 * (1 + A**2 / d[:, None]) * spread) / d[:, None])
-    slope = Slope(Space(kernel, noise, (1e-3, 1)), LeaveOneOut(log_density), X, T)
+    slope = Slope(Space(kernel, noise, (1e-3, 1)), LeaveOneOutLoss(log_density), X, T)
     got = slope(slope.space.theta).gradient
     scale = [abs(one).sum() for one in want]
     assert (abs(got - [one.sum() for one in want]) <= tolerance(K) * np.array(scale)).all()
@@ -353,7 +353,7 @@ def test_restarts_leave_a_flat_start():
 
 
 def test_a_subset_searches_and_all_judge(monkeypatch):
-    """No slope of all examples is asked for; the values are those of all."""
+    """Slopes are asked of a part of the examples, values of all."""
     X, y = clouds(150)
     clf = GPClassifier(RBF(0.1)).fit(X, y)
     sizes, evaluated = set(), Slope.__call__
@@ -401,6 +401,7 @@ def halves(n, seed):
     return X, X[:, 0] > 0
 
 
+@pytest.mark.slow(fast=4)
 @pytest.mark.parametrize("objective", ["loo", "marginal_likelihood"])
 @pytest.mark.parametrize("noise", [1e-4, 1e-3])
 @pytest.mark.parametrize("width", [0.5, 1.0, 2.0, 4.0])

@@ -22,7 +22,7 @@ from tolerance import assert_rounded, tolerance
 from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
 from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.insight import due, tune
-from knowmore.insight.objectives import Evidence, LeaveOneOut, left_out_loss, log_density
+from knowmore.insight.objectives import Evidence, LeaveOneOutLoss, left_out_loss, log_density
 from knowmore.insight.search import Slope
 from knowmore.insight.space import Space, has_amplitude, has_offset
 from knowmore.kernels import HistogramIntersection, On
@@ -131,6 +131,7 @@ def loss_by_refits(estimator, groups=None):
     return (np.array(names)[mean.argmax(axis=1)] != held.labels).mean()
 
 
+@pytest.mark.slow(fast=12)
 @quietly
 @pytest.mark.parametrize("objective", [*OBJECTIVES, spread, hedged])
 @pytest.mark.parametrize("make", [GPClassifier, LSSVMClassifier, GPRegressor])
@@ -216,6 +217,7 @@ def test_a_kernel_that_is_indefinite_everywhere_is_named(kernel, objective):
     np.testing.assert_array_equal(found.estimator.predict(X), reg.predict(X))
 
 
+@pytest.mark.slow(fast=6)
 @quietly
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("subset", [None, 15])
@@ -347,7 +349,7 @@ def test_slopes_with_groups_match_finite_differences(score, bias):
     X, T, weights, groups = grouped()
     kernel = ConstantKernel(2.0) * RBF([0.5, 1.0, 2.0])
     space = Space(kernel, 0.2, (1e-3, 1e3))
-    goal = LeaveOneOut(score)
+    goal = LeaveOneOutLoss(score)
     slope = Slope(space, goal, X, T, weights=weights, bias=bias, groups=groups, classes=True)
     _, value, gradient, loss = slope(space.theta)
     mean, variance = oracle.left_out(kernel, 0.2 / weights, X, T, groups, bias)
@@ -370,7 +372,7 @@ def test_slopes_with_groups_match_finite_differences(score, bias):
 def test_groups_of_one_equal_single_examples():
     X, T, weights, _ = grouped()
     space = Space(RBF(1.0), 0.2, (1e-3, 1e3))
-    goal, K = LeaveOneOut(log_density), oracle.covariance(RBF(1.0), X, 0.2 / weights)
+    goal, K = LeaveOneOutLoss(log_density), oracle.covariance(RBF(1.0), X, 0.2 / weights)
     one = Slope(space, goal, X, T, weights=weights)(space.theta)
     other = Slope(space, goal, X, T, weights=weights, groups=np.arange(25))(space.theta)
     scale = abs(one.value) + T.size

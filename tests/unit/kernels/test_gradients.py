@@ -1,4 +1,4 @@
-"""Gradients of kernels: scikit-learn's, those of an integral, and those of finite differences."""
+"""Gradients of kernels against scikit-learn, an integral, and finite differences."""
 
 from __future__ import annotations
 

@@ -114,6 +114,7 @@ def test_values_are_those_of_the_loop(kernel, dtype, shape):
     np.testing.assert_array_equal(kernel.diag(X), np.diagonal(K))
 
 
+@pytest.mark.slow(fast=8)
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)

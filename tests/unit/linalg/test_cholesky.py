@@ -79,6 +79,7 @@ def test_rotations_and_reflectors_agree(k, first, monkeypatch):
         assert_is_lower_factor(factor_of(A).delete(rows), A[np.ix_(kept, kept)])
 
 
+@pytest.mark.slow(fast=1)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_any_number_of_threads_makes_the_same_factor_and_answers(threads, monkeypatch):
     n, k = 700, 40

@@ -1,4 +1,4 @@
-"""What is read on a grid, what it is chosen by, and what is refused."""
+"""Grids: reading values, the choice of a grid, and refusals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def whole(grid, X):
 
 
 def read(grid, X):
-    """What the grid makes of X, in Python's integers."""
+    """X on the grid, in Python's integers."""
     return [[int(q) for q in row] for row in grid.multiples(np.asarray(X))]
 
 
@@ -173,7 +173,7 @@ def test_a_grid_does_not_depend_on_the_order_or_the_shards():
         for order in (parts, parts[::-1]):
             exponents, centres = order[0].merge(*order[1:]).columns(LAYOUTS[21].below)
             assert Grid(exponents, 21, centres) == grid
-    # The rows of a sketch are drawn as if at random: their medians are those of all.
+    # A sketch draws its rows as if at random: their medians equal the medians of all.
     spread = np.median(abs(X - np.median(X, axis=0)), axis=0)
     assert (abs(grid.centres - np.median(X, axis=0)) < spread).all()
 

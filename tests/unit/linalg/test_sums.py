@@ -20,7 +20,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from knowmore import KnowmoreError
-from knowmore.arrays import read_only
+from knowmore._base import read_only
 from knowmore.linalg import Grid, Sums
 from knowmore.linalg.counting import (
     added,
@@ -78,7 +78,7 @@ def assert_exact(sums, rows, units, times=1):
 
 
 def assert_scatter(sums, rows, units, times=1):
-    """Is the scatter that of the fractions, to a few roundings of each entry?"""
+    """Does the scatter equal the fractions' scatter, to a few roundings of each entry?"""
     first, second = oracle.whole_sums(rows, units)
     total, steps = sum(units), [Fraction(step) for step in sums.grid.steps]
     want, got = oracle.whole_scatter(total, first, second), sums.scatter()
@@ -377,6 +377,7 @@ def test_one_and_two_blas_threads_have_one_digest(bits):
     assert len(digests) == 1
 
 
+@pytest.mark.slow(fast=1)
 @every
 def test_threads_that_add_and_ask_at_once_get_the_same_bits(bits):
     rng = np.random.default_rng(bits)
@@ -403,6 +404,7 @@ def test_threads_that_add_and_ask_at_once_get_the_same_bits(bits):
             assert all(threads.map(ask, range(16), [waiting] * 16))
 
 
+@pytest.mark.slow
 def test_a_digest_is_the_same_in_every_process():
     script = """
 import numpy as np
@@ -579,7 +581,7 @@ def test_a_column_that_is_the_same_in_a_billion_rows_can_be_forgotten():
 
 
 def test_a_scatter_of_no_rows_is_seen_by_the_next_question():
-    """Each column alone could be that of rows; together they could not."""
+    """Each column alone is possible; together the columns are not."""
     grid = Grid([-8, -8])
     rows = np.array([[1.0, 1], [-1, -1], [2, 2], [-2, -2], [0, 0], [0, 0]])
     damaged = Sums.of(grid, rows) - Sums.of(grid, np.array([[1.0, -1], [-1, 1]]))
@@ -625,7 +627,7 @@ def test_a_pickle_has_no_row(bits):
     data = pickle.dumps(sums)
     Z = grid.multiples(X)
     assert not any(row.tobytes() in data for kind in (Z, Z.astype(np.int64), X) for row in kind)
-    # Not even in the history: it is the pickle of those that are left.
+    # The pickle equals a pickle of the rows that are left: the history is not in it.
     fresh = pickle.loads(pickle.dumps(Sums.of(grid, X[4:])))
     assert hashlib.sha256(pickle.dumps(pickle.loads(data))).digest() == (
         hashlib.sha256(pickle.dumps(fresh)).digest()

@@ -70,6 +70,7 @@ def test_an_interrupt_ends_all():
         in_turn(step, 100, 2)
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_never_lost_and_nobody_waits_for_ever():
     script = """
 import random, signal, time

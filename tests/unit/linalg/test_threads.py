@@ -1,4 +1,4 @@
-"""One place decides how many threads BLAS may use, and puts back what was there."""
+"""BLAS threads are decided in one place, which restores the earlier number."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from threading import Barrier
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from knowmore.concurrency import moment
+from knowmore._base import moment
 from knowmore.linalg.threads import FEW, threads_for
 
 
 def counts():
-    """Of the libraries that the work goes to; others, OpenCV's, may be loaded later on."""
+    """Threads of the libraries that do the work; others, as OpenCV's, may be loaded later on."""
     return {
         info["filepath"]: info["num_threads"]
         for info in threadpool_info()

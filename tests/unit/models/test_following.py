@@ -13,7 +13,14 @@ from knowmore.edits import Add, Relabel, Remove
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.examples import Examples
 from knowmore.linalg import Cholesky, Inverse
-from knowmore.models import Following, KernelModel, Weighting, normalised_values, one_vs_all
+from knowmore.models import (
+    Covariance,
+    Following,
+    KernelModel,
+    Weighting,
+    normalised_values,
+    one_vs_all,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3))
@@ -21,11 +28,12 @@ Y = RNG.integers(0, 3, 400)
 ASKED = RNG.normal(size=(17, 3))
 
 
-def fitted(n, *, kernel=None, coding=one_vs_all, dtype="float64", bias=False, labels=Y, **settings):
+def fitted(n, *, kernel=None, coding=one_vs_all, dtype="float64", labels=Y, **settings):
     some = Examples.of(X[:n], labels[:n])
     factor = settings.pop("factor", Cholesky)(dtype=np.dtype(dtype))
     kernel = RBF(1.5) if kernel is None else kernel
-    return KernelModel.of(kernel, 0.1, some, coding, factor, bias=bias, **settings)
+    covariance = Covariance.of(kernel, 0.1, some, factor, settings.pop("weighting", None))
+    return KernelModel.on(covariance, coding, **settings)
 
 
 def history(seed, n, steps=25):
@@ -91,6 +99,7 @@ def assert_follows(model, bias=False, edits=()):
     np.testing.assert_array_equal(first.variance, before[1])
 
 
+@pytest.mark.slow(fast=["gp-float64-20", "gp-float32-20", "svm-float64-150", "svm-float32-20"])
 @pytest.mark.parametrize("n", [20, 150])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("bias", [False, True], ids=["gp", "svm"])

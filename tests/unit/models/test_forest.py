@@ -35,7 +35,7 @@ def forest(X=X, labels=Y, capacity=20, n_trees=1, noise=NOISE, kernel=KERNEL, **
 
 
 def made(some):
-    """How many leaves have a model."""
+    """The number of leaves with a model."""
     leaves = [leaf for tree in some.trees for leaf in tree.leaves()]
     return sum(len(leaf.model.examples) > 0 for leaf in leaves)
 

@@ -105,6 +105,7 @@ def small(seed):
     return X.round() if seed % 3 == 0 else X, t
 
 
+@pytest.mark.slow(fast=4)
 @pytest.mark.parametrize(("kernel", "noise"), SMALL)
 def test_the_minimum_is_that_of_the_dual(kernel, noise):
     for seed in range(80):
@@ -117,6 +118,7 @@ def test_the_minimum_is_that_of_the_dual(kernel, noise):
         assert_within(A, np.c_[-want, want], bound)
 
 
+@pytest.mark.slow(fast=4)
 @pytest.mark.parametrize(("kernel", "noise"), SMALL)
 def test_with_a_bias_the_slope_is_zero(kernel, noise):
     for seed in range(80):

@@ -193,7 +193,7 @@ def test_the_likelihood_with_an_intercept_is_the_restricted_one(seed):
     for t in T.T:
         fit = C.T @ t @ np.linalg.solve(inner, C.T @ t)
         want -= 0.5 * (fit + np.linalg.slogdet(inner)[1] + (n - 1) * np.log(2 * np.pi))
-    # The density is that of orthonormal contrasts, up to the length of the constant.
+    # The density equals the orthonormal contrasts' density, up to the constant's length.
     want -= 0.5 * T.shape[1] * np.log(n)
     ours = LinearGPClassifier(p.noise, resolution=p.grid).fit(p.X, p.y, sample_weight=p.w)
     assert_conditioned(ours.log_marginal_likelihood(), want, K, abs(want))
@@ -287,6 +287,7 @@ def with_twins(rng, X, y):
     return np.vstack([X, X[same], close]), np.concatenate([y, y[same], y_close])
 
 
+@pytest.mark.slow(fast=1)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("criterion", ["loo", "evidence"])
 def test_texts_that_occur_twice_do_not_speak_for_no_noise(seed, criterion):
@@ -316,6 +317,7 @@ def test_rows_that_occur_twice_do_not_speak_for_no_noise(seed, criterion):
     assert min(scores) < max(scores) - 0.5
 
 
+@pytest.mark.slow(fast=12)
 @seeds
 @pytest.mark.parametrize("normalize_y", [True, False])
 @pytest.mark.parametrize("intercept", [True, False])

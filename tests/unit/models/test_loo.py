@@ -45,7 +45,7 @@ def clusters(rng, n=36, classes=3):
 
 
 def refits(clf, X, y):
-    """What a fresh fit of all the others says of each example, (n, M), by the library itself."""
+    """Scores (n, M) of each example by a fresh fit of all the others, by the library itself."""
     rest = ~np.eye(len(X), dtype=bool)
     return np.vstack([clone(clf).fit(X[r], y[r]).decision_function(X[~r]) for r in rest])
 
@@ -53,10 +53,11 @@ def refits(clf, X, y):
 def closed_form(clf, groups=None):
     """The closed form as it is, and the bound of its rounding."""
     model = clf.model_
-    left = model.loo_moments(model.coefficients, model.targets.T, model.offsets, groups)
+    left = model.left_out.moments(model.coefficients, model.targets.T, model.offsets, groups)
     return left.mean, left.error
 
 
+@pytest.mark.slow(fast=6)
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize(
     ("solver", "dtype"),

@@ -1,4 +1,4 @@
-"""How sharp probabilities are, by what is left out, and how many labels are wrong."""
+"""The sharpness of probabilities by leave-one-out, and the number of wrong labels."""
 
 from __future__ import annotations
 
@@ -76,6 +76,7 @@ def mistaken(p, codes):
     return ends
 
 
+@pytest.mark.slow(fast=3)
 @pytest.mark.parametrize("likely", [0.0, 0.2])
 @pytest.mark.parametrize("blind", [0.0, 0.1, 0.4])
 def test_temperature_and_chances_of_mistakes_have_the_least_loss(blind, likely):
@@ -157,7 +158,7 @@ def test_the_backing_is_that_of_refits(bias, solver):
     want, _ = oracle.left_out(KERNEL, 0.1, X, Y, np.arange(60), bias)
     K = oracle.covariance(KERNEL, X, 0.1)
     own = np.arange(60), y
-    got = svm.model_.backing()[:, None]
+    got = svm.model_.left_out.backing()[:, None]
     assert_solves(got, want[own][:, None], K, np.ones((60, 1)), solver=solver, left=K, bias=bias)
 
 

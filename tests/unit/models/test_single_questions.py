@@ -25,7 +25,7 @@ def settings_of(model):
 
 
 def assert_single(clf, x, bias=False):
-    """Is the answer for one row that of the definition?"""
+    """Does the answer for one row equal the definition?"""
     model = clf.model_
     kernel, noises = settings_of(model)
     held, T, units = model.examples.X, model.targets.T, model.targets.units
@@ -48,6 +48,7 @@ ESTIMATORS = {
 }
 
 
+@pytest.mark.slow(fast=7)
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("n", [10, 140])
 def test_a_window_answers_as_a_fresh_fit_would(name, n):

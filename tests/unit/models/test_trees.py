@@ -13,7 +13,7 @@ from knowmore.linalg import Cholesky
 from knowmore.models import KernelModel, real_values
 from knowmore.models.trees import Changes, Members, Tree, digest, keys_of, mixed
 
-# Some key of a root; the trees are those of forests, without models.
+# Some key of a root; the trees are a forest's, without models.
 ROOT = digest("0 0")
 
 
@@ -89,7 +89,7 @@ def test_weight_zero_does_not_shape_a_tree():
 
 
 def change(examples, edit, ids):
-    """An edit of `examples` as that of a tree, and the examples after it."""
+    """An edit of `examples` as an edit of a tree, and the examples after it."""
     after, none = examples.apply(edit), np.arange(0)
     out = none if isinstance(edit, Add) else examples.rows(ids)
     new = none if isinstance(edit, Remove) else after.rows(ids)

@@ -19,7 +19,7 @@ from knowmore import (
 )
 from knowmore.insight import novelty
 from knowmore.kernels import ChiSquared, HistogramIntersection
-from knowmore.store.predicting import Predictor
+from knowmore.workbench.predicting import Predictor
 
 DOT = DotProduct(0.0)
 WORDS = 60
@@ -126,7 +126,7 @@ def test_an_example_that_was_learnt_is_not_unrelated(name):
     model = make().fit(X, y)
     zero = np.zeros((1, WORDS))
     assert not model.model_.unrelated(zero).any()
-    assert not model.model_.unrelated_left_out().any()
+    assert not model.model_.left_out.unrelated().any()
     assert_rounded(novelty(model, zero, "variance").values, model.predict_variance(zero))
 
 

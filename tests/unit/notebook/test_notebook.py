@@ -13,7 +13,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 from tolerance import assert_solves
 
-from knowmore import ForestGPClassifier, GPClassifier, LinearGPClassifier, LSSVMClassifier, extras
+from knowmore import ForestGPClassifier, GPClassifier, LinearGPClassifier, LSSVMClassifier
 from knowmore.errors import InvalidInput, MissingExtra
 from knowmore.insight import suspects
 
@@ -25,7 +25,7 @@ SQUARE = "x0=-1&x1=1&y0=-1&y1=1&w=12&h=12"
 
 
 class Page:
-    """What a browser would do with a widget: asks, and keeps what it is told."""
+    """A stand-in for the browser of a widget: asks, and keeps the answers."""
 
     def __init__(self, widget, monkeypatch):
         self.widget, self.heard, self.answers = widget, [], {}
@@ -216,7 +216,7 @@ def test_what_cannot_be_edited_is_refused():
 
 
 def test_without_the_extra_it_says_which(monkeypatch):
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr("knowmore._base.machine.find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "knowmore.notebook")
     with pytest.raises(MissingExtra, match="comes with the extra 'notebook'"):
         import_module("knowmore.notebook")

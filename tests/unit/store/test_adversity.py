@@ -1,4 +1,4 @@
-"""What an adversary broke."""
+"""Regressions that an adversary found."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from knowmore import (
     Scores,
 )
 from knowmore.store import work
-from knowmore.store.schema import hashed
+from knowmore.store.file import hashed
 
 X = np.arange(18.0).reshape(6, 3)
 Y = list("ababab")

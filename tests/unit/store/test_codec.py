@@ -17,8 +17,9 @@ from knowmore.kernels import (
     On,
     Task,
 )
-from knowmore.linalg import Grid, Truncation
+from knowmore.linalg import Grid
 from knowmore.store import codec
+from knowmore.subspaces import Truncation
 
 KERNELS = [
     standard.RBF([0.1, 2.0], length_scale_bounds="fixed"),

@@ -1,4 +1,4 @@
-"""What `forget` and `verify` say, the numbers of examples, and what is left where nothing fits."""
+"""Reports of `forget` and `verify`, numbers of examples, and leftovers where nothing fits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def path(tmp_path):
 
 
 def settings_of(store):
-    """What `verify` says of settings, None if nothing."""
+    """The line of `verify` about settings, or None."""
     found = [one for one in store.verify().checks if one.name == "settings"]
     return (found[0].ok, found[0].says) if found else None
 
@@ -50,7 +50,7 @@ def test_the_width_of_a_row_says_nothing_of_one_that_was_forgotten(path, tmp_pat
             store.add(rows, list("abab"), list("uvwx"))
             assert store.examples.X.tolist() == rows.tolist()
             store.forget("v")
-            sizes = store._file.connection.execute("SELECT length(data) FROM vectors")
+            sizes = store.session.file.connection.execute("SELECT length(data) FROM vectors")
             found.append(sizes.fetchall())
         with Store(at) as store:
             assert store.examples.X.tolist() == rows[[0, 2, 3]].tolist()
@@ -69,7 +69,7 @@ def test_numbers_do_not_follow_from_ids_that_were_given(path, estimator):
         # 2 was given, and is nobody's any more; 3 was a number of the file.
         assert store.add(X[7:9], Y[7:9]).tolist() == [5, 6]
     with Store(path) as store:
-        assert store._held.numbers.next_id == 7
+        assert store.session.state.numbers.next_id == 7
         store.forget(store.ids_.tolist())
         assert store.add(X[:2], Y[:2]).tolist() == [7, 8]
         store.undo()
@@ -183,8 +183,8 @@ def test_examples_without_weight_choose_nothing(path):
     with Store(path, GPClassifier(noise="loo")) as store:
         store.add(X, Y, IDS, sample_weight=[0.0] * 2 + [1.0] * 38)
         store.forget(IDS[2:])
-        assert store._held.facts["state"]["noise"] == 1.0
-        assert store._held.facts["state"]["kernel"]["with"]["length_scale"] == 1.0
+        assert store.session.state.facts["state"]["noise"] == 1.0
+        assert store.session.state.facts["state"]["kernel"]["with"]["length_scale"] == 1.0
         store.add(X[5:8], Y[5:8], IDS[5:8])
         assert store.verify().ok
 
@@ -223,18 +223,18 @@ def test_equal_settings_need_no_other_factorisation(path, monkeypatch):
         store.forget([7])
         assert fits == []
         store.forget([*range(8, 40)])
-        assert not store._held.facts["state"]["settled"]
+        assert not store.session.state.facts["state"]["settled"]
         assert store.verify().ok
 
 
 def test_a_rest_that_makes_no_model_is_refused_and_nothing_changes(path):
     with Store(path, OneShotClassifier()) as store:
         store.add(X[:3], ["a", "b", "b"], IDS[:3])
-        before, facts = path.read_bytes(), store._held.facts
+        before, facts = path.read_bytes(), store.session.state.facts
         with pytest.raises(InvalidInput, match="Only binary classification"):
             store.forget(IDS[0])
         assert path.read_bytes() == before
-        assert store._held.facts is facts
+        assert store.session.state.facts is facts
 
 
 # -- files of before -----------------------------------------------------------------------------
@@ -244,9 +244,9 @@ def test_settings_of_entries_before_are_told_and_deleted_by_the_next(path):
     with Store(path, GPClassifier()) as store:
         store.add(X, Y, IDS)
         store.forget(IDS[0])
-        with store._file.writing():
-            (row,) = store._file.rows("journal", "WHERE number = 1")
-            store._file.replace("journal", [(*row[:5], None, dumps({"state": 1}))])
+        with store.session.file.writing():
+            (row,) = store.session.file.rows("journal", "WHERE number = 1")
+            store.session.file.replace("journal", [(*row[:5], None, dumps({"state": 1}))])
         store.refresh()
         ok, says = settings_of(store)
         assert not ok
@@ -259,10 +259,10 @@ def test_a_width_of_before_is_told(path):
     with Store(path, GPClassifier()) as store:
         store.add(X, Y, IDS)
         store.forget(IDS[0])
-        facts = dict(store._held.facts)
+        facts = dict(store.session.state.facts)
         facts["state"]["kernel"]["with"]["length_scale"] *= 1.001
-        with store._file.writing():
-            store._file.write_facts({"state": facts["state"]})
+        with store.session.file.writing():
+            store.session.file.write_facts({"state": facts["state"]})
     with Store(path) as store:
         ok, says = settings_of(store)
         assert not ok

@@ -1,4 +1,4 @@
-"""What a forget says when bytes may be left: the true cause, and what clears them."""
+"""Warnings of a forget when bytes may be left: the true cause, and the remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import knowmore
 from knowmore import GPClassifier
 from knowmore.errors import KnowmoreWarning, NotEnoughMemory, NotWritten
-from knowmore.store import layout, traces
+from knowmore.store import file, traces
 from knowmore.store.traces import Trace
 
 ROWS = 300
@@ -121,14 +121,14 @@ def crowded(monkeypatch):
 
     def begin(path):
         reader = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        usual = layout.File.vacuum
+        usual = file.File.vacuum
 
         def vacuum(file):
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM examples").fetchone()
             usual(file)
 
-        monkeypatch.setattr(layout.File, "vacuum", vacuum)
+        monkeypatch.setattr(file.File, "vacuum", vacuum)
         return reader
 
     return begin
@@ -149,14 +149,14 @@ def test_a_reader_is_named_and_verify_clears_when_it_has_gone(path, crowded, mon
 
 
 def test_a_disk_without_room_is_named_and_the_edit_stands(path, little_room, monkeypatch):
-    usual = layout.File.vacuum
+    usual = file.File.vacuum
 
     def vacuum(file):
         with little_room(100_000):
             usual(file)
 
     with knowmore.open(path) as store:
-        monkeypatch.setattr(layout.File, "vacuum", vacuum)
+        monkeypatch.setattr(file.File, "vacuum", vacuum)
         found = store.forget([f"1/{i}" for i in range(ROWS)])
         monkeypatch.undo()
         assert (found.count, len(store)) == (ROWS, 2 * ROWS)
@@ -169,17 +169,18 @@ def test_a_disk_without_room_is_named_and_the_edit_stands(path, little_room, mon
         assert store.forget("0/1").warning == ""
 
 
+@pytest.mark.slow
 def test_a_lack_of_memory_is_named_and_the_edit_stands(path):
-    """SQLite's own limit, which is that of a process for good."""
+    """SQLite's own limit, which holds for the life of a process."""
     script = f"""
 import knowmore
 store = knowmore.open({str(path)!r})
-vacuum = type(store._file).vacuum
+vacuum = type(store.session.file).vacuum
 def limited(file):
     for setting in ("shrink_memory", "hard_heap_limit=1000000"):
         file.connection.execute(f"PRAGMA {{setting}}")
     vacuum(file)
-type(store._file).vacuum = limited
+type(store.session.file).vacuum = limited
 found = store.forget([f"1/{{i}}" for i in range({ROWS})])
 print(found.count, bool(found.traces), len(store), found.warning)
 """

@@ -62,7 +62,7 @@ def test_marks_are_keyed_and_the_same_example_has_other_marks_in_another_file(st
         other.forget("u")
         store.forget("u")
         ours, theirs = (
-            {row[0] for row in one._file.connection.execute("SELECT mark FROM forgotten")}
+            {row[0] for row in one.session.file.connection.execute("SELECT mark FROM forgotten")}
             for one in (store, other)
         )
     assert len(ours) == len(theirs) == 3
@@ -164,7 +164,7 @@ def test_what_a_killed_save_leaves_is_swept_at_the_next_opening(store, path):
 
 
 def test_a_save_that_is_under_way_is_left_alone(store, path):
-    from knowmore.files import part_of, sweep
+    from knowmore._base import part_of, sweep
 
     with part_of(path) as part:
         part.write_bytes(b"half")

@@ -183,7 +183,7 @@ def _random(rng, who):
 
 
 def _replayed(edits, leaver):
-    """What a history leaves: features, label and their givers, as if one person had given nothing.
+    """A history's features, labels and givers, as if one person had given nothing.
 
     Features and labels are two lists for each id; the last of each that is not the leaver's counts.
     """
@@ -206,6 +206,7 @@ def _replayed(edits, leaver):
     return found
 
 
+@pytest.mark.slow(fast=15)
 @pytest.mark.parametrize("seed", range(40))
 def test_any_history_without_somebody(seed, tmp_path):
     rng = np.random.default_rng(seed)
@@ -244,12 +245,13 @@ def test_any_history_without_somebody(seed, tmp_path):
 
 
 def test_what_is_edited_in_the_studio_is_the_studio_s(store):
-    from knowmore.studio.edits import Parts, Relabel, Replace, applied
-    from knowmore.studio.snapshot import Snapshot
+    from knowmore.web.bodies import RelabelBody, ReplaceBody
+    from knowmore.web.edits import EditContext, applied
+    from knowmore.web.snapshot import Snapshot
 
-    parts = Parts(store, Snapshot(store), None, None, None)
-    applied(Relabel(verb="relabel", ids=["one"], y="c"), parts)
-    applied(Replace(verb="replace", ids=["two"], X=[[7.0, 8.0]]), parts)
+    parts = EditContext(store, Snapshot(store), None, None, None)
+    applied(RelabelBody(verb="relabel", ids=["one"], y="c"), parts)
+    applied(ReplaceBody(verb="replace", ids=["two"], X=[[7.0, 8.0]]), parts)
     assert held(store) == {
         "one": ([0.0, 1.0], "c", "ann", "studio"),
         "two": ([7.0, 8.0], "b", "studio", "ann"),

@@ -18,7 +18,7 @@ from store_kinds import answers
 import knowmore
 from knowmore.errors import InvalidInput, NotWritten
 from knowmore.store import Store, restore, rollback
-from knowmore.store.layout import PAGE
+from knowmore.store.file import PAGE
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 Y = np.array(["a", "b"] * 20)
@@ -33,15 +33,15 @@ import numpy as np
 import knowmore
 store = knowmore.open(sys.argv[1])
 rng = np.random.default_rng(1)
-connection = store._file.connection
+connection = store.session.file.connection
 connection.execute("PRAGMA cache_size=4")
-insert = store._file.insert
+insert = store.session.file.insert
 def dying(table, rows):
     insert(table, rows)
     if table == "vectors":
         connection.execute("PRAGMA cache_spill=1")
         os.kill(os.getpid(), 9)
-store._file.insert = dying
+store.session.file.insert = dying
 store.add(rng.normal(size=(3000, 2)), ["c"] * 3000)
 """
 
@@ -49,7 +49,7 @@ store.add(rng.normal(size=(3000, 2)), ["c"] * 3000)
 CRASH_NEW = """
 import os, sys
 import knowmore
-from knowmore.store.layout import File
+from knowmore.store.file import File
 def dying(file):
     file.connection.execute("PRAGMA cache_size=4")
     file.connection.execute("PRAGMA cache_spill=1")
@@ -96,6 +96,7 @@ def test_a_crashed_file_goes_back_to_its_last_edit(path):
         assert store.verify().ok
 
 
+@pytest.mark.slow
 def test_a_file_that_a_crash_left_unfinished_is_made_anew(tmp_path):
     path = tmp_path / "new.km"
     crash(path, CRASH_NEW)
@@ -108,6 +109,7 @@ def test_a_file_that_a_crash_left_unfinished_is_made_anew(tmp_path):
             assert store.verify().ok
 
 
+@pytest.mark.slow
 def test_a_copy_in_the_place_of_an_unfinished_file_is_not_spoilt(path, tmp_path):
     new = tmp_path / "new.km"
     saved = tmp_path / "saved.km"
@@ -130,6 +132,7 @@ def test_a_copy_in_the_place_of_an_unfinished_file_is_not_spoilt(path, tmp_path)
         assert new.read_bytes() == copy.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_journal_that_empties_a_file_is_played_back_if_nothing_is_in_it(path, tmp_path):
     """The first page of a new file is written alone."""
     emptying = HEADER.pack(MAGIC, 0, 7, 0, 512, PAGE).ljust(512, b"\0")
@@ -164,8 +167,9 @@ def test_no_other_file_is_taken_for_an_unfinished_one(tmp_path):
         assert path.read_bytes() == data
 
 
+@pytest.mark.slow
 def test_a_copy_is_not_spoilt_by_the_journal_of_another_state(path, tmp_path):
-    """The journal of a later state is refused, that of the same state changes nothing."""
+    """A journal of a later state is refused; a journal of the same state changes nothing."""
     states = copies(path, tmp_path)
     last = tmp_path / "last.km"
     shutil.copy(path, last)
@@ -185,6 +189,7 @@ def test_a_copy_is_not_spoilt_by_the_journal_of_another_state(path, tmp_path):
         assert store.verify().ok
 
 
+@pytest.mark.slow
 def test_a_store_that_was_open_refuses_the_journal_too(path, tmp_path):
     states = copies(path, tmp_path)
     with Store(path) as store:
@@ -195,6 +200,7 @@ def test_a_store_that_was_open_refuses_the_journal_too(path, tmp_path):
                 ask()
 
 
+@pytest.mark.slow
 def test_a_fork_of_the_history_is_told_apart(path, tmp_path):
     """Two states with as many edits behind them, after different edits."""
     other = tmp_path / "other.km"
@@ -208,6 +214,7 @@ def test_a_fork_of_the_history_is_told_apart(path, tmp_path):
         Store(path)
 
 
+@pytest.mark.slow
 def test_restore_puts_a_copy_in_place_whatever_the_journal(path, tmp_path):
     states = copies(path, tmp_path)
     for copy, count, scores in states:
@@ -337,7 +344,7 @@ def test_marks_of_what_examples_lost_say_neither_whose_nor_what(path):
     with Store(path) as store:
         store.relabel([0, 1], "c", contributor="ben")
         store.forget(contributor="ben")
-        marks = store._file.connection.execute("SELECT mark FROM forgotten").fetchall()
+        marks = store.session.file.connection.execute("SELECT mark FROM forgotten").fetchall()
         assert [len(mark) for (mark,) in marks] == [16, 16]
     assert b"ben" not in path.read_bytes()
 
@@ -407,7 +414,7 @@ def test_a_file_with_two_names_is_not_written(path, tmp_path):
 
 
 def test_the_first_record_of_a_journal_is_the_first_page(path):
-    """On this, whatever an edit writes, the binding rests."""
+    """The binding rests on this for every edit."""
     with Store(path) as store:
         epochs = []
         with store.together("edit"):

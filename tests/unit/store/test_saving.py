@@ -14,8 +14,9 @@ from store_kinds import KINDS, answers, drawn
 import knowmore
 from knowmore.errors import InvalidInput, InvalidType, NotWritten
 from knowmore.estimators.living import EditableEstimator
-from knowmore.linalg import Grid, Truncation
+from knowmore.linalg import Grid
 from knowmore.store import Store, kinds
+from knowmore.subspaces import Truncation
 
 FORMATS = Path(__file__).parents[2] / "formats"
 RNG = np.random.default_rng(5)
@@ -38,7 +39,7 @@ def edited(name):
     rng = np.random.default_rng(11)
     A, y = drawn(name, rng, 60)
     model = KINDS[name]()
-    if kinds.is_linear(name):
+    if name.startswith("linear"):
         return model.fit(A, y).forget(A[10:20], y[10:20]), A
     model.fit(A[:40], y[:40])
     answers(model, A)
@@ -116,7 +117,7 @@ def test_what_was_saved_is_a_living_model(tmp_path):
     model.save(tmp_path / "model.km")
     with knowmore.open(tmp_path / "model.km") as store:
         assert [e.verb for e in store.log()] == ["save"]
-        assert store._cache.rows == 90
+        assert store.session.cache.rows == 90
         store.forget([3, 4])
         assert len(store) == 88
 

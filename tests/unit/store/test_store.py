@@ -180,7 +180,7 @@ def test_vectors_are_kept_as_narrow_as_they_were_given(path, dtype):
     given = (X % 2).astype(dtype) if dtype == "bool" else X.astype(dtype)
     with Store(path, knowmore.GPClassifier()) as store:
         store.add(given, Y)
-        sizes = store._file.connection.execute("SELECT DISTINCT length(data) FROM vectors")
+        sizes = store.session.file.connection.execute("SELECT DISTINCT length(data) FROM vectors")
         width = np.dtype(dtype).itemsize
         assert sizes.fetchall() == [(2 * width,)]
     with Store(path) as store:
@@ -445,7 +445,7 @@ def test_a_reader_follows(store, path):
 
 
 def test_a_second_writer_is_told_who_writes(store, path):
-    with Store(path, timeout=0.05) as second, store._file.writing():
+    with Store(path, timeout=0.05) as second, store.session.file.writing():
         with pytest.raises(NotWritten, match=r"being written by .* after 0\.05 seconds"):
             second.forget(IDS[0])
         assert len(second) == 6

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 from knowmore import GPClassifier, LSSVMClassifier
 from knowmore.models import probabilities
 from knowmore.store import Store
-from knowmore.store.predicting import Predictor
+from knowmore.workbench.predicting import Predictor
 
 RNG = np.random.default_rng(5)
 LABELS = ["a", "b"] * 10
@@ -48,7 +48,7 @@ def asked(path, monkeypatch):
 
 
 def kept(path):
-    """What is kept, as it is in the file."""
+    """The temperatures in the file."""
     with sqlite3.connect(path) as connection:
         found = connection.execute("SELECT data FROM arrays WHERE name = 'cache/temperature'")
         return b"".join(data for (data,) in found)

@@ -10,7 +10,7 @@ import alone
 import numpy as np
 import pytest
 
-from knowmore.store import raw
+from knowmore.store import rollback
 from knowmore.store.traces import Slack, Trace, beside, left, left_in, pieces, slack
 
 SIZES = (512, 4096, 16384)
@@ -49,7 +49,7 @@ def delete(connection, numbers):
 
 
 def found(path, values):
-    """The values of which any eight bytes are in the file: by searching all of it."""
+    """Values with any eight of their bytes in the file, found by a search of all of it."""
     data = path.read_bytes()
     there = {data[i : i + 8] for i in range(len(data) - 7)}
     return [one for one in values if any(one[i : i + 8] in there for i in range(len(one) - 7))]
@@ -153,6 +153,7 @@ def test_a_file_with_pages_out_of_place_is_searched_as_a_whole(tmp_path):
     assert left_in(path, [value, rng.bytes(30)]) == [value]
 
 
+@pytest.mark.slow(fast=3)
 @pytest.mark.parametrize("seed", range(8))
 def test_damaged_pages_are_reported_whatever_they_say(tmp_path, seed):
     path, rng = tmp_path / "a.km", np.random.default_rng(seed)
@@ -191,7 +192,7 @@ except sqlite3.OperationalError:
     with closing(database(path)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         slack(path)
-        raw.reader(path)(0, 100)
+        rollback.reader(path)(0, 100)
         assert alone.assert_runs(other, path) == "locked\n"
         connection.execute("COMMIT")
         assert alone.assert_runs(other, path) == "free\n"
@@ -204,6 +205,6 @@ def test_descriptors_of_deleted_files_are_closed(tmp_path):
         pytest.skip("needs /proc")
     for path in paths:
         path.write_bytes(b"some bytes")
-        assert raw.reader(path)(5, 10) == b"bytes"
+        assert rollback.reader(path)(5, 10) == b"bytes"
         path.unlink()
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + 1

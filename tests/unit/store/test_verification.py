@@ -1,4 +1,4 @@
-"""What `verify` says of good files, and of files that are wrong in one way each."""
+"""Reports of `verify` on good files, and on files that are each wrong in one way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from knowmore import (
     LSSVMClassifier,
 )
 from knowmore.errors import NotWritten
-from knowmore.store.layout import File
+from knowmore.store.file import File
 
 KINDS = {
     "gp": lambda: GPClassifier(kernel=RBF(2.0), noise=0.1),
@@ -89,7 +89,7 @@ def test_an_empty_file_is_verified(tmp_path):
 
 def test_a_model_that_went_astray_is_found(tmp_path):
     with made(tmp_path / "a.km") as store:
-        model = store._held.estimator.model_
+        model = store.session.state.estimator.model_
         object.__setattr__(model, "solved", model.solved * (1 + 1e-6))
         vars(model).pop("_solution", None)
         found = store.verify()
@@ -101,8 +101,8 @@ def test_a_model_that_went_astray_is_found(tmp_path):
 
 def test_sums_that_went_astray_are_found(tmp_path):
     with made(tmp_path / "a.km", "linear") as store:
-        estimator = store._held.estimator
-        extra = estimator._sums(estimator.model_, np.ones((1, 4)), np.array(["ant"]), np.ones(1))
+        estimator = store.session.state.estimator
+        extra = estimator.sums_of(np.ones((1, 4)), np.array(["ant"]), np.ones(1))
         estimator.model_ = estimator.model_.of(estimator.model_.sums + extra)
         found = store.verify()
         assert not check(found, "sums").ok
@@ -120,7 +120,7 @@ def test_a_changed_row_is_found(tmp_path):
 
 def test_a_journal_that_does_not_lead_to_the_examples_is_found(tmp_path):
     with made(tmp_path / "a.km") as store:
-        file = store._file
+        file = store.session.file
         with file.writing():
             row = next(file.rows("changes", "WHERE number = 1 AND row = 8"))
             file.delete("changes", [row[1]], column=1)

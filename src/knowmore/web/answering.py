@@ -1,0 +1,93 @@
+"""The answers of a model about rows as requests have them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from knowmore._base import Array, is_real, some
+from knowmore.errors import InvalidInput, NoExamples
+from knowmore.export import column_names
+from knowmore.web.following import TooSlow
+from knowmore.workbench import Predictor, RowPrediction, describing
+
+# Rows between two looks at the clock.
+_AT_ONCE = 256
+
+
+@final
+class Answering:
+    """A model at one moment, which answers from any thread.
+
+    store : an open file
+    version : the number of the last entry of the file's journal
+    rate : the fraction of known examples that may be called unknown; 0: none is
+    """
+
+    def __init__(self, store: Any, version: int, rate: float) -> None:
+        self.version, self.count = version, len(store.ids_)
+        self.is_classifier = bool(is_classifier(store))
+        self.columns: tuple[str, ...] = ()
+        # Clients need not know in which folder the file is.
+        self._way = describing(Path(store.path.name)) if store.notes.get("pictures") else None
+        self._predictor: Predictor | None = None
+        if self.count:
+            self.columns = column_names(store)
+            # A service writes nothing.
+            self._predictor = Predictor(store, rate, keep=False)
+
+    def rows(self, given: Sequence[Any]) -> Array:
+        """Rows of numbers, or of numbers by the names of columns, as an array (m, d)."""
+        if not self.count:
+            raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
+        columns = self.columns
+        X = [
+            [*self._by_name(row, i)] if isinstance(row, dict) else row
+            for i, row in enumerate(given)
+        ]
+        for i, row in enumerate(X):
+            if len(row) != len(columns):
+                way = f" They are those of a picture: {self._way}" if self._way else ""
+                raise InvalidInput(
+                    f"Row {i} has {len(row)} numbers, but the model has {len(columns)} features."
+                    f"{way}"
+                )
+        try:
+            return np.array(X, dtype=float).reshape(len(X), len(columns))
+        except OverflowError as error:
+            raise InvalidInput("A number is too large: none may exceed 1.8e308.") from error
+
+    def _by_name(self, row: dict[str, Any], i: int) -> Iterator[float]:
+        if missing := [name for name in self.columns if name not in row]:
+            problem = f"Row {i} lacks {some(missing)}."
+            raise InvalidInput(f"{problem} Give a number for each feature: {some(self.columns)}.")
+        for name in self.columns:
+            value = row[name]
+            if not is_real(value):
+                raise InvalidInput(f"Row {i}, {name!r}: {_shown(value)} is not a number.")
+            yield value
+
+    def __call__(self, given: Sequence[Any], seconds: float = np.inf) -> list[RowPrediction]:
+        """An answer for each row; raises TooSlow if all take longer than so many seconds."""
+        X, deadline = self.rows(given), time.monotonic() + seconds
+        answers: list[RowPrediction] = []
+        for begin in range(0, len(X), _AT_ONCE):
+            if time.monotonic() > deadline:
+                raise TooSlow(
+                    f"{len(X)} rows take longer than {seconds:g} s. Ask about fewer at a time."
+                )
+            answers += self._answers(X[begin : begin + _AT_ONCE])
+        return answers
+
+    def _answers(self, X: Array) -> list[RowPrediction]:
+        assert self._predictor is not None
+        return self._predictor(X)
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:50]

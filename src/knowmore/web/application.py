@@ -1,0 +1,150 @@
+"""Applications of the service and the studio: routes as a table, and one error shape.
+
+A route is a function whose first parameter is the object that answers: a service or a studio. The
+other parameters come from the request, as FastAPI reads their annotations; the docstring describes
+the route in the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from inspect import Signature, iscoroutinefunction, signature
+from typing import Any, get_type_hints
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from knowmore.errors import KnowmoreError
+from knowmore.web.guard import Guard, ServiceRules, StudioRules
+
+# Runs a function that takes long, in a thread.
+Work = Callable[..., Awaitable[Any]]
+Life = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+
+
+@dataclass(frozen=True)
+class Route:
+    """A path, and the function that answers there.
+
+    answer : a coroutine function; or a function that takes long, which runs in a thread and
+        returns a value for JSON, bytes or a response
+    media : the media type of bytes
+    then : a function of the target and the value, which runs in another thread meanwhile
+    options : further arguments of FastAPI's `add_api_route`
+    """
+
+    method: str
+    path: str
+    answer: Callable[..., Any]
+    media: str = ""
+    then: Callable[[Any, Any], Any] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ErrorShape:
+    """How an application words what went wrong: an object with one text.
+
+    key : the name of the text
+    status : the status of an error of ours
+    unreadable : the words for a request of another form, from where it is wrong ("": the whole
+        body) and pydantic's account of it
+    """
+
+    key: str
+    status: Callable[[KnowmoreError], int]
+    unreadable: Callable[[str, Mapping[str, Any]], str]
+
+    def response(
+        self, words: str, status: int, headers: Mapping[str, str] | None = None
+    ) -> JSONResponse:
+        """The answer with these words, as far as UTF-8 can write them."""
+        plain = words.encode(errors="backslashreplace").decode()
+        return JSONResponse({self.key: plain}, status, headers)
+
+    def handlers(self) -> dict[Any, Callable[[Request, Any], Any]]:
+        """The handlers of exceptions, by their types."""
+
+        async def known(_: Request, error: KnowmoreError) -> JSONResponse:
+            return self.response(str(error), self.status(error))
+
+        async def unreadable(
+            _: Request, error: RequestValidationError | ValidationError
+        ) -> JSONResponse:
+            # Where, and why; without repeating what was sent.
+            first: Mapping[str, Any] = error.errors()[0]
+            # The first part says that it is in the body, the query or a header.
+            parts = first["loc"][isinstance(error, RequestValidationError) :]
+            where = ".".join(str(part) for part in parts)
+            return self.response(self.unreadable(where, first), 422)
+
+        async def other(_: Request, error: HTTPException) -> JSONResponse:
+            if error.status_code == 400:
+                # A body that is nested too deeply, or has a number of too many digits.
+                return self.response("The body is not JSON that can be read.", 422)
+            return self.response(str(error.detail), error.status_code, error.headers)
+
+        return {
+            KnowmoreError: known,
+            RequestValidationError: unreadable,
+            ValidationError: unreadable,
+            HTTPException: other,
+        }
+
+
+def application(
+    rules: ServiceRules | StudioRules, errors: ErrorShape, life: Life, **options: Any
+) -> FastAPI:
+    """An application without routes, behind a guard.
+
+    life : the context in which it runs
+    options : further arguments of FastAPI
+    """
+    app = FastAPI(
+        version=version("knowmore"),
+        lifespan=life,
+        # Their pages load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        exception_handlers=errors.handlers(),
+        **options,
+    )
+    app.add_middleware(Guard, rules=rules)
+    return app
+
+
+def add_routes(app: FastAPI, routes: Iterable[Route], target: Any, work: Work) -> None:
+    """Let functions of `target` answer at the paths of routes."""
+    for route in routes:
+        endpoint = _endpoint(route, target, work)
+        options = {"methods": [route.method], **route.options}
+        app.add_api_route(route.path, endpoint, name=route.answer.__name__, **options)
+
+
+def _endpoint(route: Route, target: Any, work: Work) -> Callable[..., Any]:
+    """The function that FastAPI calls: the answer of a route, with its first parameter given."""
+    answer, then, apart = route.answer, route.then, CapacityLimiter(1)
+
+    async def endpoint(**asked: Any) -> Any:
+        if iscoroutinefunction(answer):
+            return await answer(target, **asked)
+        found = await work(lambda: answer(target, **asked))
+        if then is not None:
+            found = await to_thread.run_sync(then, target, found, limiter=apart)
+        if isinstance(found, Response):
+            return found
+        return Response(found, media_type=route.media) if route.media else JSONResponse(found)
+
+    hints = get_type_hints(answer, include_extras=True)
+    _, *rest = signature(answer).parameters.values()
+    parameters = [one.replace(annotation=hints[one.name]) for one in rest]
+    endpoint.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    endpoint.__doc__ = answer.__doc__
+    return endpoint

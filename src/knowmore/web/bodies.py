@@ -1,0 +1,382 @@
+"""The JSON bodies of a studio: requests of a page, and answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
+
+# The most examples of one edit, and the most pictures that may wait.
+_MOST: Final = 10_000
+MOST_PICTURES: Final = 200
+# The contributor of examples that are taught by hand.
+STUDIO: Final = "studio"
+# Whole numbers that a file can hold.
+_WHOLE: Final = 2**53
+# The longest text of a table.
+_MOST_TEXT: Final = 8_000_000
+
+
+def _text(value: str) -> str:
+    """A text that can be written."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("holds half a character") from error
+    return value
+
+
+Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_text)]
+Whole = Annotated[int, Field(ge=-_WHOLE, le=_WHOLE)]
+Label = bool | Whole | FiniteFloat | Text
+Ids = Annotated[list[Whole | Text], Field(min_length=1, max_length=_MOST)]
+# Numbers of pictures that wait.
+Waiting = Annotated[
+    list[Annotated[int, Field(ge=1, le=_WHOLE)]], Field(min_length=1, max_length=MOST_PICTURES)
+]
+Labels = Annotated[list[Label], Field(min_length=1, max_length=_MOST)]
+# Squares of larger values could not be summed.
+Value = Annotated[FiniteFloat, Field(ge=-1e100, le=1e100)]
+Rows = Annotated[list[list[Value]], Field(min_length=1, max_length=_MOST)]
+Places = Annotated[list[tuple[Value, Value]], Field(min_length=1, max_length=_MOST)]
+ColumnName = Literal["id", "label", "contributor", "predicted", "unseen"]
+
+
+# -- requests ------------------------------------------------------------------------------------
+
+
+class RequestBody(BaseModel):
+    """A request of a page, which may have no other parts."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class AddBody(RequestBody):
+    """Learn examples: rows X, or places in the plane."""
+
+    verb: Literal["add"]
+    X: Rows | None = None
+    plane: Places | None = None
+    y: Labels
+    contributor: Text | None = STUDIO
+
+
+class LearnBody(RequestBody):
+    """Learn pictures that wait: with a list of labels, or one label for all."""
+
+    verb: Literal["learn"]
+    pictures: Waiting
+    y: Labels | Label
+
+
+class ReplaceBody(RequestBody):
+    """Give examples other features: rows X, or other places in the plane."""
+
+    verb: Literal["replace"]
+    ids: Ids
+    X: Rows | None = None
+    plane: Places | None = None
+
+
+class RelabelBody(RequestBody):
+    """Give examples other labels: a list of labels, or one label for all."""
+
+    verb: Literal["relabel"]
+    ids: Ids
+    y: Labels | Label
+
+
+class KeepBody(RequestBody):
+    """Note that the labels of examples are right; `kept` false takes it back."""
+
+    verb: Literal["keep"]
+    ids: Ids
+    kept: bool = True
+
+
+class ForgetBody(RequestBody):
+    """Forget examples for ever: these, or all of a contributor."""
+
+    verb: Literal["forget"]
+    ids: Ids | None = None
+    contributor: Text | None = None
+    confirm: Literal[True]
+
+
+class TurnBody(RequestBody):
+    """Undo the last edit, or do what was undone again."""
+
+    verb: Literal["undo", "redo"]
+
+
+class SettingsBody(RequestBody):
+    """Give the model another noise or length scale."""
+
+    verb: Literal["settings"]
+    noise: Annotated[FiniteFloat, Field(ge=0, le=1e6)] | None = None
+    length_scale: Annotated[FiniteFloat, Field(gt=0, le=1e9)] | None = None
+
+
+class SceneBody(RequestBody):
+    """Learn a ready-made scene of the plane.
+
+    clear : forget all examples for ever first
+    """
+
+    verb: Literal["scene"]
+    name: Literal["moons", "spiral", "blobs", "island"]
+    clear: bool = False
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+
+
+class AnswerBody(RequestBody):
+    """Learn a row of the pool."""
+
+    verb: Literal["answer"]
+    id: Whole | Text
+    y: Label
+
+
+class MergeBody(RequestBody):
+    """Learn all examples of another file in the same folder."""
+
+    verb: Literal["merge"]
+    name: Text
+
+
+EditBody = Annotated[
+    AddBody
+    | LearnBody
+    | ReplaceBody
+    | RelabelBody
+    | KeepBody
+    | ForgetBody
+    | TurnBody
+    | SettingsBody
+    | SceneBody
+    | AnswerBody
+    | MergeBody,
+    Field(discriminator="verb"),
+]
+
+
+class ForgetPreviewBody(RequestBody):
+    """Had the model never seen these examples."""
+
+    verb: Literal["forget"]
+    ids: Ids
+
+
+PreviewBody = Annotated[RelabelBody | ForgetPreviewBody | LearnBody, Field(discriminator="verb")]
+
+
+class EntryBody(RequestBody):
+    """An entry of the journal; 0: before the first."""
+
+    number: Annotated[int, Field(ge=0, le=2**53)]
+
+
+class MoveBody(RequestBody):
+    """Examples, and other places for them; and the grid to see the field on."""
+
+    ids: Ids
+    plane: Places
+    x0: Value
+    x1: Value
+    y0: Value
+    y1: Value
+    w: Annotated[int, Field(ge=8, le=256)] = 48
+    h: Annotated[int, Field(ge=8, le=256)] = 48
+
+
+class ContributorBody(RequestBody):
+    """A contributor."""
+
+    contributor: Text
+
+
+class ClassBody(RequestBody):
+    """A class that has no example yet."""
+
+    label: Label
+
+
+class EmptyBody(RequestBody):
+    """A question without parts."""
+
+
+class FileBody(RequestBody):
+    """A file in the folder of the open one, by its name."""
+
+    name: Text
+
+
+class SkipBody(RequestBody):
+    """Rows not to ask about."""
+
+    skip: Annotated[list[Whole | Text], Field(default_factory=list, max_length=20_000)]
+
+
+class PoolBody(RequestBody):
+    """A table without labels, as CSV."""
+
+    name: Text
+    text: Annotated[str, Field(max_length=_MOST_TEXT)]
+
+
+class TableBody(RequestBody):
+    """Which examples to show, and in which order.
+
+    sort : a column, or the number of a feature; None: as they are in the file
+    down : the largest first
+    search : a part of the id, the label, the contributor or what the others predict
+    contributor : "" for examples of nobody
+    unseen : whether the others predict it as it is labelled
+    first : the first feature to show
+    """
+
+    offset: Annotated[int, Field(ge=0, le=2**53)] = 0
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+    sort: ColumnName | Annotated[int, Field(ge=0, le=2**31)] | None = None
+    down: bool = False
+    search: Annotated[str, Field(max_length=200)] = ""
+    label: Label | None = None
+    contributor: Annotated[str, Field(max_length=200)] | None = None
+    unseen: Literal["wrong", "silent", "right"] | None = None
+    first: Annotated[int, Field(ge=0, le=2**31)] = 0
+
+
+class DismissBody(RequestBody):
+    """Pictures to let go of."""
+
+    pictures: Waiting
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+class ErrorBody(BaseModel):
+    """An error, in words."""
+
+    error: str
+
+
+class EditResult(BaseModel):
+    """The result of an edit."""
+
+    model_config = ConfigDict(extra="allow")
+    number: int
+    n: int
+    ids: list[int | str]
+    warning: str
+    update_ms: float
+
+
+class WaitingPicture(BaseModel):
+    """A picture that waits, and what the model says of it; what it cannot say is null."""
+
+    picture: int
+    name: str
+    label: Any = None
+    probability: float | None = None
+    std: float | None = None
+    unknown: bool | None = None
+
+
+class BoardExample(BaseModel):
+    """An example, and what the others say of it."""
+
+    id: int | str
+    label: Any
+    predicted: Any
+    wrong: bool
+    silent: bool
+
+
+class Board(BaseModel):
+    """All examples, and the pictures that wait: at most `most`."""
+
+    number: int
+    examples: list[BoardExample]
+    waiting: list[WaitingPicture]
+    most: int
+
+
+class ExampleInfluence(BaseModel):
+    """The exact influence of an example on a score."""
+
+    id: int | str
+    label: Any
+    similarity: float
+    contribution: float
+    score_without: float
+
+
+class PictureExplanation(BaseModel):
+    """The score of a label, the nearest examples, and those that speak most against it."""
+
+    number: int
+    label: Any
+    score: float
+    nearest: list[ExampleInfluence]
+    against: list[ExampleInfluence]
+
+
+class PoolQuestion(BaseModel):
+    """A row to label, why, and what its label takes off the variance of the pool."""
+
+    model_config = ConfigDict(extra="allow")
+    id: int | str
+    reason: str
+    drop: float | None = None
+
+
+class NextQuestion(BaseModel):
+    """The next question, the state of the pool, and accuracies by the number of answers."""
+
+    model_config = ConfigDict(extra="allow")
+    number: int
+    pool: dict[str, Any] | None
+    question: PoolQuestion | None
+    curve: list[tuple[int, float | None]]
+
+
+class TableRow(BaseModel):
+    """An example; `predicted` is the label that the others predict, None if they cannot."""
+
+    id: int | str
+    label: Any
+    contributor: str | None
+    predicted: Any
+    unseen: str | None
+    values: list[float]
+
+
+class TablePage(BaseModel):
+    """A page of the examples that were asked for: `found` of `total`."""
+
+    model_config = ConfigDict(extra="allow")
+    number: int
+    total: int
+    found: int
+    rows: list[TableRow]
+
+
+class MergeView(BaseModel):
+    """The examples and classes of another file, and the answers that they would change.
+
+    classes : the classes that are new here
+    clashes : ids that both files hold; as long as there are any, nothing can be merged
+    flips : examples of both files that the others would predict otherwise than now in their file
+    """
+
+    number: int
+    count: int
+    classes: list[Any]
+    clashes: int
+    clashing: list[int | str]
+    flips: int
+    flipping: list[dict[str, Any]]
+    accuracy_before: float | None
+    accuracy_theirs: float | None
+    accuracy_after: float | None

@@ -1,0 +1,280 @@
+"""The edits that a page asks for: from bodies to values of `knowmore.edits`, and to the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from sklearn.base import clone
+
+import knowmore
+from knowmore._base import Array
+from knowmore.edits import Add, Edit, Relabel, Remove, Replace
+from knowmore.errors import InvalidInput
+from knowmore.store import Store
+from knowmore.web import bodies
+from knowmore.web.pictures import Pictures
+from knowmore.web.plane import ViewPlane
+from knowmore.web.snapshot import Snapshot
+from knowmore.workbench import UnlabelledPool, check_same_features
+
+SceneRows = tuple[Array, list[str]]
+
+
+@final
+@dataclass(frozen=True)
+class EditContext:
+    """The parts of a studio that an edit may need.
+
+    plane : None if there is none to place examples in
+    pictures : the pictures that wait
+    pool : None if nobody gave one
+    """
+
+    store: Store
+    now: Snapshot
+    plane: ViewPlane | None
+    pictures: Pictures
+    pool: UnlabelledPool | None
+
+
+class EditOutcome(NamedTuple):
+    """The result of an edit.
+
+    ids : the examples of the edit that the file holds now
+    warning : why bytes of forgotten examples may be left, and which settings stay; "" if none do
+    """
+
+    ids: list[Any]
+    warning: str = ""
+
+
+# -- from bodies to edits ------------------------------------------------------------------------
+
+
+def edit_of(body: Any, context: EditContext) -> Edit | None:
+    """The edit of examples that a body asks for; None if it asks for something else.
+
+    Labels keep the types that JSON gave them: the estimator checks them.
+    """
+    match body:
+        case bodies.AddBody():
+            return Add(_rows(body, context, len(body.y)), _labels(body.y, len(body.y)))
+        case bodies.LearnBody():
+            chosen = context.pictures.chosen(context.now, body.pictures)
+            X = np.stack([picture.vector for picture in chosen])
+            return Add(X, _labels(body.y, len(chosen)))
+        case bodies.AnswerBody():
+            if context.pool is None:
+                raise InvalidInput("There is no pool to answer questions about. Give one first.")
+            return Add(context.pool.row(body.id), _labels(body.y, 1), (body.id,))
+        case bodies.ReplaceBody():
+            return Replace(tuple(body.ids), _rows(body, context, len(body.ids), body.ids))
+        case bodies.RelabelBody():
+            return Relabel(tuple(body.ids), _labels(body.y, len(body.ids)))
+        case bodies.ForgetPreviewBody():
+            return Remove(tuple(body.ids))
+    return None
+
+
+def _labels(y: Any, count: int) -> Array:
+    """Labels (k,) as objects; `y` may be one label for all."""
+    given = y if isinstance(y, list) else [y] * count
+    labels = np.empty(len(given), dtype=object)
+    labels[:] = given
+    return labels
+
+
+def _rows(
+    body: bodies.AddBody | bodies.ReplaceBody, context: EditContext, count: int, ids: Any = None
+) -> Array:
+    """The features (k, d) that a body gives."""
+    if (body.X is None) == (body.plane is None):
+        raise InvalidInput("Give either rows X or places in the plane.")
+    given = body.X if body.plane is None else body.plane
+    assert given is not None
+    if len(given) != count:
+        raise InvalidInput(f"{len(given)} rows were given for {count} examples. Give one each.")
+    if len({len(row) for row in given}) != 1:
+        raise InvalidInput("The rows differ in length. Give each as many numbers as the others.")
+    rows = np.array(given, dtype=float)
+    if body.plane is None:
+        return rows
+    plane, examples = context.plane, context.now.examples
+    if plane is None:
+        raise InvalidInput("There is no plane to place examples in yet. Give rows X.")
+    if ids is None or examples is None:
+        return plane.rows(rows)
+    return plane.moved(examples.X[examples.rows(tuple(ids))], rows)
+
+
+# -- from edits to the file ----------------------------------------------------------------------
+
+
+def applied(body: Any, context: EditContext) -> EditOutcome:
+    """Apply the edit that a body asks for to the file."""
+    store, now = context.store, context.now
+    match body:
+        case bodies.LearnBody():
+            labels = _labels(body.y, len(body.pictures)).tolist()
+            return EditOutcome(context.pictures.learn(now, body.pictures, labels))
+        case bodies.MergeBody():
+            with neighbour(store, body.name) as other:
+                store.merge(other)
+                return EditOutcome(other.ids_.tolist())
+        case bodies.KeepBody():
+            store.keep(body.ids, body.kept)
+            return EditOutcome(body.ids)
+        case bodies.ForgetBody():
+            if (body.ids is None) == (body.contributor is None):
+                raise InvalidInput("Give either the ids of examples or a contributor to forget.")
+            return EditOutcome([], store.forget(body.ids, contributor=body.contributor).left)
+        case bodies.TurnBody():
+            (store.undo if body.verb == "undo" else store.redo)()
+            return EditOutcome([])
+        case bodies.SettingsBody():
+            store.set_parameters(**now.with_settings(body.noise, body.length_scale))
+            return EditOutcome([])
+        case bodies.SceneBody():
+            return _learn_scene(body, store, now)
+    return EditOutcome(_written(body, context))
+
+
+def _written(body: Any, context: EditContext) -> list[Any]:
+    """The ids of the examples of an edit, once the file has it."""
+    store, edit = context.store, edit_of(body, context)
+    match edit:
+        case Add() if context.pool is not None and isinstance(body, bodies.AnswerBody):
+            pool = context.pool
+            # The first example settles what the columns are called.
+            columns = pool.columns if context.now.examples is None else None
+            added = store.add(
+                edit.X,
+                edit.labels.tolist(),
+                edit.ids,
+                contributor=bodies.STUDIO,
+                origins=pool.name,
+                columns=columns,
+            )
+            return [*added.tolist()]
+        case Add():
+            labels = edit.labels.tolist()
+            return [*store.add(edit.X, labels, contributor=body.contributor).tolist()]
+        case Replace():
+            store.replace([*edit.ids], edit.X, contributor=bodies.STUDIO)
+            return [*edit.ids]
+        case Relabel():
+            store.relabel([*edit.ids], edit.labels.tolist(), contributor=bodies.STUDIO)
+            return [*edit.ids]
+    raise AssertionError(f"{type(body).__name__} is no edit of examples")
+
+
+def _learn_scene(body: bodies.SceneBody, store: Store, now: Snapshot) -> EditOutcome:
+    scene = SCENES[body.name]
+    if now.examples is not None and now.examples.X.shape[1] != 2:
+        raise InvalidInput(
+            f"A scene has two features, but this model has {now.examples.X.shape[1]}."
+        )
+    able = now.is_classifier and "kernel" in now.estimator.get_params(deep=False)
+    if not able or not isinstance(store, Store):
+        raise InvalidInput("A scene is for the file of a classifier with a kernel.")
+    X, labels = scene.make(np.random.default_rng(body.seed))
+    settings = {}
+    if now.noise is not None:
+        settings = now.with_settings(scene.noise, scene.length_scale)
+    # A failure comes here, before anything is forgotten.
+    clone(now.estimator).set_params(**settings).fit(X, labels)
+    warning = ""
+    if body.clear and now.examples is not None:
+        warning = store.forget([*now.examples.names]).left
+    with store.together("scene"):
+        if settings:
+            store.set_parameters(**settings)
+        found = store.add(X, labels, contributor=body.name).tolist()
+    return EditOutcome(found, warning)
+
+
+# -- ready-made scenes ---------------------------------------------------------------------------
+
+
+class Scene(NamedTuple):
+    """Ready-made examples in the plane, with settings that suit them.
+
+    title : what people call it
+    make : rows (n, 2), within -1 and 1, and their labels, from random numbers
+    """
+
+    title: str
+    make: Callable[[np.random.Generator], SceneRows]
+    length_scale: float
+    noise: float
+
+
+def _moons(random: np.random.Generator) -> SceneRows:
+    t = random.uniform(0, np.pi, 60)
+    upper = np.column_stack([np.cos(t[:30]) - 0.5, np.sin(t[:30]) - 0.25])
+    lower = np.column_stack([0.5 - np.cos(t[30:]), 0.25 - np.sin(t[30:])])
+    X = 0.55 * np.vstack([upper, lower]) + random.normal(0, 0.05, (60, 2))
+    return X, ["sun"] * 30 + ["moon"] * 30
+
+
+def _spiral(random: np.random.Generator) -> SceneRows:
+    t = np.linspace(0.35, 1, 45)
+    arms = [_arm(t, turn) for turn in (0, 2 * np.pi / 3, 4 * np.pi / 3)]
+    X = 0.9 * np.vstack(arms) + random.normal(0, 0.015, (135, 2))
+    return X, ["one"] * 45 + ["two"] * 45 + ["three"] * 45
+
+
+def _arm(t: Array, turn: float) -> Array:
+    angle = 1.5 * np.pi * t**0.8 * 1.6 + turn
+    return np.column_stack([t * np.cos(angle), t * np.sin(angle)])
+
+
+def _blobs(random: np.random.Generator) -> SceneRows:
+    centres = np.array([[-0.5, -0.3], [0.5, -0.35], [0.0, 0.5]])
+    X = np.repeat(centres, 25, axis=0) + random.normal(0, 0.16, (75, 2))
+    return X, ["apple"] * 25 + ["pear"] * 25 + ["plum"] * 25
+
+
+def _island(random: np.random.Generator) -> SceneRows:
+    """A ring around a place that nobody has been to."""
+    angle, radius = random.uniform(0, 2 * np.pi, 90), random.uniform(0.6, 0.85, 90)
+    X = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    labels = ["north" if y > 0 else "south" for y in X[:, 1]]
+    return X, labels
+
+
+SCENES = {
+    "moons": Scene("Two moons", _moons, 0.25, 0.05),
+    "spiral": Scene("Spiral", _spiral, 0.12, 0.02),
+    "blobs": Scene("Three blobs", _blobs, 0.3, 0.1),
+    "island": Scene("Unknown island", _island, 0.2, 0.05),
+}
+
+
+# -- other models in the folder of a file: only these can be named, and only by their names --------
+
+
+def neighbours(path: Path) -> list[str]:
+    """The names of the other models in the folder of a file, in order."""
+    there = (one for one in path.parent.glob("*.km") if one.is_file() and not one.is_symlink())
+    return sorted(one.name for one in there if one.name != path.name)
+
+
+def neighbour(store: Store, name: str) -> Store:
+    """Another model in the folder of a file, open; its features mean the same."""
+    if name not in neighbours(store.path):
+        raise InvalidInput(
+            f"There is no other model {name!r} in the folder of {store.path.name}. Give the name "
+            f"of one that is there, without a path."
+        )
+    other = knowmore.open(store.path.parent / name)
+    try:
+        check_same_features(store, other)
+    except BaseException:
+        other.close()
+        raise
+    return other

@@ -1,0 +1,299 @@
+"""Pictures that were brought and wait to be decided upon, and small pictures of all examples.
+
+An upload is described and made small, and then let go of: only Pillow's copy of it is ever shown,
+or learnt. A picture that was learnt is kept, so that it waits again if that is undone; when
+anything is forgotten, pictures that the file knew and does not hold are let go of.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import PurePosixPath
+from typing import Any, final
+
+import numpy as np
+
+from knowmore._base import Array, Id, optional, some
+from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
+from knowmore.images import WORDS, Describer, digest, picture_in, small
+from knowmore.insight import Explanation, explain
+from knowmore.store import Record, Store, content
+from knowmore.web.bodies import MOST_PICTURES
+from knowmore.web.snapshot import RATE, Snapshot
+from knowmore.workbench import Predictor
+
+# The longest side and the quality of a small picture.
+SIDE, _QUALITY = 192, 85
+# Examples that are named beside a picture, and characters of the name of one.
+_NAMED, _LONGEST = 4, 80
+_EMPTY = "The model holds no examples yet. Teach it: knowmore learn."
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Brought:
+    """A picture that somebody brought.
+
+    content : the SHA-256 of what was sent
+    vector : its features (d,)
+    small : a small picture of it, as JPEG
+    learnt : the id of its example and the number of its entry in the journal, once it is learnt
+    """
+
+    number: int
+    name: str
+    content: bytes
+    vector: Array
+    small: bytes
+    learnt: tuple[Id, int] | None = None
+
+
+@final
+class Pictures:
+    """The pictures of one file. One thread at a time may call it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._numbers = count(1)
+        self._brought: dict[int, Brought] = {}
+        self._note: Any = None
+        self._made: Describer | None = None
+
+    # -- pictures that wait ------------------------------------------------------------------
+
+    def take(self, now: Snapshot, data: bytes, name: str) -> dict[str, Any]:
+        """Describe a picture, which waits from now on; the same one again is the same."""
+        waiting, describer = self.waiting(now), self._describer(now)
+        made_from, name = digest(data), _plain(name)
+        same = [one for one in waiting if one.content == made_from]
+        if same:
+            return self._told(now, same)[0]
+        if len(waiting) >= MOST_PICTURES:
+            raise InvalidInput(
+                f"{MOST_PICTURES} pictures wait already, and no more can. Learn or dismiss some "
+                f"first."
+            )
+        shown = made_small(data, repr(name))
+        (vector,) = describer.vectors([data])
+        if isinstance(vector, str):
+            raise InvalidInput(f"{name!r} {vector}")
+        found = Brought(next(self._numbers), name, made_from, vector, shown)
+        told = self._told(now, [found])[0]
+        self._brought[found.number] = found
+        return told
+
+    def waiting(self, now: Snapshot) -> list[Brought]:
+        """Pictures that nobody has decided upon, or whose learning was undone."""
+        if self.store.notes.get("pictures") != self._note:
+            # Others are described in another way.
+            self._brought.clear()
+        held = set() if now.examples is None else set(now.examples.names)
+        stands = {entry.number for entry in now.entries if not entry.undone}
+        learnt = {
+            one.number: one.learnt[0] in held
+            for one in self._brought.values()
+            if one.learnt is not None and one.learnt[1] in stands
+        }
+        for number, is_held in learnt.items():
+            if not is_held:
+                # It was learnt, and that is not undone: it has been forgotten.
+                del self._brought[number]
+        return [one for one in self._brought.values() if one.number not in learnt]
+
+    def vectors(self, now: Snapshot) -> dict[int, Array]:
+        """The features (d,) of the pictures that wait, by their numbers."""
+        return {picture.number: picture.vector for picture in self.waiting(now)}
+
+    def chosen(self, now: Snapshot, numbers: Sequence[int]) -> list[Brought]:
+        """The waiting pictures of these numbers."""
+        waiting = {one.number: one for one in self.waiting(now)}
+        if strange := [one for one in numbers if one not in waiting]:
+            raise InvalidInput(f"No picture {some(strange)} waits. It may be decided upon already.")
+        if len(set(numbers)) < len(numbers):
+            raise InvalidInput("A picture is named twice. Name each once.")
+        return [waiting[one] for one in numbers]
+
+    def learn(self, now: Snapshot, numbers: Sequence[int], labels: list[Any]) -> list[Id]:
+        """Learn pictures that wait, one edit of all; their ids are their names."""
+        chosen = self.chosen(now, numbers)
+        held = set() if now.examples is None else set(now.examples.names)
+        ids: list[Id] = []
+        for one in chosen:
+            ids.append(_free(one.name, held.union(ids)))
+        self.store.add(
+            np.stack([one.vector for one in chosen]),
+            labels,
+            ids,
+            contributor="studio",
+            contents=[one.content for one in chosen],
+            thumbnails=[one.small for one in chosen],
+        )
+        number = self.store.log(after=now.number)[-1].number
+        for one, name in zip(chosen, ids, strict=True):
+            self._brought[one.number] = replace(one, learnt=(name, number))
+        waiting = {one.number for one in self.waiting(now)} - {*numbers}
+        learnt = [one for one in self._brought if one not in waiting]
+        for old in learnt[: max(len(learnt) - MOST_PICTURES, 0)]:
+            del self._brought[old]
+        return ids
+
+    def let_go(self, before: Snapshot, now: Snapshot) -> None:
+        """Something was forgotten: let go of what the file knew before, and does not hold now."""
+        held = set() if now.examples is None else set(now.examples.names)
+        known = {entry.number for entry in before.entries}
+        for one in [*self._brought.values()]:
+            if one.learnt is not None and one.learnt[1] in known and one.learnt[0] not in held:
+                del self._brought[one.number]
+
+    def dismiss(self, now: Snapshot, numbers: Sequence[int]) -> None:
+        """Let go of pictures that wait."""
+        for one in self.chosen(now, numbers):
+            del self._brought[one.number]
+
+    def _describer(self, now: Snapshot) -> Describer:
+        note = self.store.notes.get("pictures")
+        if note is None or not now.is_classifier:
+            raise InvalidInput("This is no model of classes of pictures: it cannot read any.")
+        if not len(now):
+            raise NoExamples(_EMPTY)
+        if self._made is None or note != self._note:
+            self._made, self._note = Describer.stored(note, self.store.arrays(WORDS)), note
+        return self._made
+
+    # -- what the model says -----------------------------------------------------------------
+
+    def board(self, now: Snapshot) -> dict[str, Any]:
+        """Every example with what the others say of it, and the pictures that wait."""
+        examples: list[dict[str, Any]] = []
+        if now.examples is not None and now.is_classifier:
+            columns = now.examples.names, now.examples.labels.tolist(), now.predicted.tolist()
+            wrong, silent = now.wrong.tolist(), now.silent.tolist()
+            names = ("id", "label", "predicted", "wrong", "silent")
+            rows = zip(*columns, wrong, silent, strict=True)
+            examples = [dict(zip(names, row, strict=True)) for row in rows]
+        waiting = self._told(now, self.waiting(now))
+        return {
+            "number": now.number,
+            "examples": examples,
+            "waiting": waiting,
+            "most": MOST_PICTURES,
+        }
+
+    def _told(self, now: Snapshot, pictures: list[Brought]) -> list[dict[str, Any]]:
+        """The predictions for pictures, as `knowmore predict` prints them."""
+        if not pictures or not len(now):
+            return [{"picture": one.number, "name": one.name} for one in pictures]
+        answers = now.once(self._predictor)(np.stack([one.vector for one in pictures]))
+        return [
+            {"picture": one.number, "name": one.name, **answer._asdict()}
+            for one, answer in zip(pictures, answers, strict=True)
+        ]
+
+    def _predictor(self, _: Snapshot) -> Predictor:
+        return Predictor(self.store, RATE, keep=False)
+
+    def explained(self, now: Snapshot, one: Id | None, picture: int | None) -> dict[str, Any]:
+        """The examples that are nearest to one or to a picture, and those that speak most against
+        its label, or the predicted one; an example is explained by the others."""
+        _check_one(one, picture)
+        if now.examples is None:
+            raise NoExamples(_EMPTY)
+        if picture is not None:
+            row = self.chosen(now, [picture])[0].vector[None]
+            return _explained(now, now.estimator, row, None)
+        assert one is not None
+        at = now.examples.rows((one,))
+        if not hasattr(now.estimator, "remove"):
+            raise InvalidInput("A model of this kind holds no examples to explain this one by.")
+        others, label = copy(now.estimator).remove([one]), now.examples.labels[at[0]].item()
+        known = label in others.classes_.tolist()
+        return _explained(now, others, now.examples.X[at], label if known else None)
+
+    def shown(self, now: Snapshot, one: Id | None, picture: int | None) -> bytes | Record:
+        """The small picture of one that waits, or what `small_picture` takes of an example."""
+        _check_one(one, picture)
+        if picture is not None:
+            return self.chosen(now, [picture])[0].small
+        (found,) = self.store.records([one])
+        return found
+
+
+def _check_one(one: Id | None, picture: int | None) -> None:
+    if (one is None) == (picture is None):
+        raise InvalidInput("Give either the id of an example or the number of a picture.")
+
+
+def _explained(now: Snapshot, estimator: Any, row: Array, label: Any) -> dict[str, Any]:
+    """The score of a row (1, d) by an estimator, and the examples that matter most."""
+    assert now.examples is not None
+    found = explain(estimator, row, label, by="examples")
+    assert isinstance(found, Explanation)
+    X = now.examples.X[now.examples.rows(tuple(found.ids.tolist()))]
+    near = np.asarray(estimator.kernel_(row, X))[0]
+    columns = found.ids, found.labels, near, found.contributions, found.score_without
+    names = ("id", "label", "similarity", "contribution", "score_without")
+    rows = [
+        dict(zip(names, each, strict=True))
+        for each in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+    nearest, against = (
+        [rows[i] for i in np.argsort(by, kind="stable")[:_NAMED].tolist()]
+        for by in (-near, found.contributions)
+    )
+    return {
+        "number": now.number,
+        "label": found.label,
+        "score": found.score,
+        "nearest": nearest,
+        "against": [one for one in against if one["contribution"] < 0],
+    }
+
+
+def small_picture(store: Store, record: Record) -> bytes | None:
+    """A small picture of an example, as JPEG: of the one in the file, or where it was learnt from.
+
+    None if it is not there any more, or not as it was learnt. Any thread may ask.
+    """
+    one, data = record.id, record.thumbnail
+    try:
+        if data is None and isinstance(one, str) and record.origin is not None:
+            found = picture_in(store.path.parent / record.origin, one)
+            data = None if found is None else found.read()
+            if found is None or content(data or b"", found.label) != record.content:
+                return None
+        return None if data is None else made_small(data, repr(one))
+    except (KnowmoreError, OSError):
+        return None
+
+
+def made_small(data: bytes, name: str) -> bytes:
+    """An encoded picture, decoded, reduced and encoded as JPEG; name is for errors."""
+    file = io.BytesIO()
+    pixels = small(data, name, SIDE)
+    optional("PIL.Image", "images").fromarray(pixels).save(file, "JPEG", quality=_QUALITY)
+    return file.getvalue()
+
+
+def _plain(name: str) -> str:
+    """The last part of a path, without what cannot be shown.
+
+    >>> _plain("C:\\\\a\\\\rose.jpg"), _plain("../../etc/passwd"), _plain("\\x00/")
+    ('rose.jpg', 'passwd', 'picture')
+    """
+    last = PurePosixPath(name.replace("\\", "/")).name
+    return "".join(one for one in last if one.isprintable())[-_LONGEST:].strip() or "picture"
+
+
+def _free(name: str, held: set[Any]) -> str:
+    """The name, or with a number if it is held.
+
+    >>> _free("rose.jpg", {"rose.jpg", "rose (2).jpg"})
+    'rose (3).jpg'
+    """
+    path = PurePosixPath(name)
+    others = (f"{path.stem} ({i}){path.suffix}" for i in count(2))
+    return name if name not in held else next(one for one in others if one not in held)

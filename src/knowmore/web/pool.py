@@ -1,0 +1,189 @@
+"""Rows without labels, and which of them the model would like to have one for.
+
+The covariance of a Gaussian process does not depend on labels. So what the label of a row takes off
+the variance of the others is known before it is: sum_j c(x, x_j)^2 / sigma_*^2, with the posterior
+covariance c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from knowmore._base import Array, Id
+from knowmore.errors import InvalidInput
+from knowmore.insight import suggest
+from knowmore.models import LinearModel
+from knowmore.store import Store
+from knowmore.web.field import FieldAnswers
+from knowmore.web.snapshot import Snapshot
+from knowmore.workbench import UnlabelledPool
+
+# The most rows of a pool, and of a pool times a model: what follows edits is as large.
+_ROWS, _NUMBERS = 20_000, 40_000_000
+# Rows that the next question is chosen from, and how many are chosen.
+_CANDIDATES, _NEXT = 1000, 5
+# Features that are shown of a row.
+_SHOWN = 12
+
+
+# Reads the text of a CSV table of a name as a pool for a model.
+PoolReader = Callable[[Store, str, str], UnlabelledPool]
+
+
+class _FollowedPool(NamedTuple):
+    """Answers for all rows of a pool, of a state of the file."""
+
+    pool: UnlabelledPool
+    snapshot: Snapshot
+    answers: FieldAnswers
+
+
+@final
+class PoolQuestions:
+    """The questions of a model about a pool, and its accuracy after each answer.
+
+    pool : None if nobody gave one
+    reader : reads the text of a CSV table as a pool for a model; None: no table is read
+    """
+
+    def __init__(
+        self, pool: UnlabelledPool | None = None, reader: PoolReader | None = None
+    ) -> None:
+        self.reader = reader
+        self.pool: UnlabelledPool | None = None
+        self._followed: _FollowedPool | None = None
+        self._curve: dict[int, float | None] = {}
+        if pool is not None:
+            self.take(pool)
+
+    def read(self, store: Store, name: str, text: str) -> None:
+        """Ask about the rows of a CSV table from now on."""
+        if self.reader is None:
+            problem = "This studio reads no tables."
+            raise InvalidInput(f"{problem} Start it by the command knowmore studio.")
+        self.take(self.reader(store, name, text))
+
+    def take(self, pool: UnlabelledPool) -> None:
+        """Ask about these rows from now on."""
+        if len(pool.ids) > _ROWS:
+            raise InvalidInput(
+                f"{pool.name!r} has {len(pool.ids):,} rows, but a pool may have {_ROWS:,}. Give a "
+                f"part of it."
+            )
+        self.pool, self._followed, self._curve = pool, None, {}
+
+    def let_go(self, before: Snapshot, now: Snapshot) -> None:
+        """Something was forgotten: rows that were examples before and are none now leave the pool.
+
+        So do the accuracies of the states before.
+        """
+        self._followed, self._curve = None, {}
+        if self.pool is None:
+            return
+        known = {one.id for one in before.entries if one.undone and one.id is not None}
+        known.update(() if before.examples is None else before.examples.names)
+        gone = known.difference(() if now.examples is None else now.examples.names)
+        if gone.intersection(self.pool.ids):
+            self.pool = self.pool.without(gone)
+
+    def ask(self, now: Snapshot, skip: Collection[Id]) -> dict[str, Any]:
+        """The next question, leaving out rows to skip, and the state of the pool."""
+        pool = self.pool
+        if pool is None:
+            return {"number": now.number, "pool": None, "question": None, "curve": []}
+        if not now.is_classifier:
+            raise InvalidInput("A model of values has no classes to ask for.")
+        held = set() if now.examples is None else set(now.examples.names)
+        left = np.array([i for i, one in enumerate(pool.ids) if one not in held], dtype=int)
+        may = np.array([i for i in left.tolist() if pool.ids[i] not in skip], dtype=int)
+        answered = len(pool.ids) - len(left)
+        self._curve = {k: one for k, one in self._curve.items() if k < answered}
+        self._curve[answered] = now.accuracy
+        about = {"name": pool.name, "rows": len(pool.ids), "left": len(left), "open": len(may)}
+        about |= {"unusable": pool.skipped, "pictures": bool(pool.pictures)}
+        return {
+            "number": now.number,
+            "pool": about,
+            "curve": [[k, one] for k, one in sorted(self._curve.items())],
+            **(self._chosen(now, pool, left, may) if len(may) else {"question": None}),
+        }
+
+    def _chosen(
+        self, now: Snapshot, pool: UnlabelledPool, left: Array, may: Array
+    ) -> dict[str, Any]:
+        """The most useful of the rows that may be asked about, and those that may come next."""
+        if now.examples is None:
+            why = "the model knows nothing yet: begin anywhere"
+            return {"question": _shown(pool, int(may[0])) | {"reason": why}, "next": []}
+        followed = self._follow(now, pool)
+        some = np.linspace(0, len(may) - 1, min(len(may), _CANDIDATES)).astype(int)
+        among = may[some]
+        known = None if followed.following is None else followed.following.among(among)
+        found = suggest(now.estimator, pool.X[among], min(_NEXT, len(among)), following=known)
+        rows = among[found.indices]
+        drops = _drops(now.estimator.model_, followed, rows, left)
+        scores, variance = followed.scores[rows[0]], followed.variance
+        assert variance is not None
+        chances = now.estimator.predict_proba(pool.X[rows[:1]])[0].tolist()
+        names = now.estimator.classes_.tolist()
+        order = np.argsort(-scores, kind="stable")[:9].tolist()
+        question = {
+            **_shown(pool, int(rows[0])),
+            "reason": found.reasons[0],
+            "criterion": found.criterion,
+            "drop": drops[0],
+            # Until then each example moves the length scale, too.
+            "settled": getattr(getattr(now.estimator, "_living", None), "settled", True),
+            "variance": float(variance[left].sum()),
+            "chances": [{"label": names[c], "probability": chances[c]} for c in order],
+        }
+        rest = zip(rows[1:].tolist(), drops[1:], strict=True)
+        coming = [{"id": pool.ids[i], "drop": drop} for i, drop in rest]
+        return {"question": question, "next": coming, "among": len(among)}
+
+    def _follow(self, now: Snapshot, pool: UnlabelledPool) -> FieldAnswers:
+        """Answers for all rows of the pool, updated from the state before if possible."""
+        before = self._followed
+        if len(pool.ids) * len(now) > _NUMBERS and not isinstance(
+            now.estimator.model_, LinearModel
+        ):
+            raise InvalidInput(
+                f"The model holds {len(now):,} examples: a pool for it may have "
+                f"{_NUMBERS // len(now):,} rows, but {pool.name!r} has {len(pool.ids):,}."
+            )
+        if before is None or before.pool is not pool:
+            self._followed = _FollowedPool(pool, now, FieldAnswers.of(now.estimator, pool.X))
+        elif before.snapshot is not now:
+            self._followed = _FollowedPool(pool, now, before.answers.follow(now.estimator))
+        assert self._followed is not None
+        return self._followed.answers
+
+
+def _drops(model: Any, answers: FieldAnswers, rows: Array, left: Array) -> Sequence[float | None]:
+    """How much the variances of the rows left would fall in all, had each of `rows` a label.
+
+    None for a forest, whose leaves may split.
+    """
+    if not model.keeps_rows:
+        # A row is learnt as it is on the grid, unless it lies beyond.
+        try:
+            learnt = model.grid.rounded(answers.X[rows])
+        except InvalidInput:
+            return [None] * len(rows)
+        C = np.asarray(model.covariance(answers.X[left], learnt))
+        s = model.noise * (1 + model.leverage(learnt))
+    elif answers.following is not None and answers.variance is not None:
+        C, s = answers.following.covariance(rows)[left], answers.variance[rows]
+    else:
+        return [None] * len(rows)
+    drops = np.where(s > 0, (C**2).sum(axis=0) / np.where(s > 0, s, 1), 0.0)
+    return [*drops.tolist()]
+
+
+def _shown(pool: UnlabelledPool, row: int) -> dict[str, Any]:
+    names = pool.columns or tuple(f"x{i}" for i in range(pool.X.shape[1]))
+    values = {} if pool.pictures else dict(zip(names[:_SHOWN], pool.X[row].tolist(), strict=False))
+    return {"id": pool.ids[row], "features": values, "picture": pool.ids[row] in pool.pictures}

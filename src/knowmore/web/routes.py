@@ -1,0 +1,467 @@
+"""The routes of a studio: its page, its events, and the requests of the page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from io import BytesIO
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, final
+
+from anyio import CapacityLimiter, Event, create_task_group, move_on_after, sleep, to_thread
+from fastapi import Body, Depends, FastAPI, Header, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from pydantic import FiniteFloat, Json
+
+from knowmore._base import optional
+from knowmore.edits import Remove
+from knowmore.errors import InvalidInput, KnowmoreError, NotEnoughMemory, NotWritten, UnknownId
+from knowmore.images import encoded, small
+from knowmore.store import FORGETS
+from knowmore.web import bodies
+from knowmore.web.access import Door
+from knowmore.web.application import ErrorShape, Route, add_routes, application
+from knowmore.web.edits import edit_of, neighbour, neighbours
+from knowmore.web.field import checked
+from knowmore.web.guard import PICTURES, TABLES, StudioRules
+from knowmore.web.pictures import small_picture
+from knowmore.web.plane import Bounds, FieldGrid
+from knowmore.web.previews import doubts, edit_preview, merge_preview
+from knowmore.web.snapshot import Snapshot
+from knowmore.web.studio import Studio, TrialSettings, entry_of, warm
+
+# Seconds between two looks at the file while somebody listens, between signs of life, and between
+# two looks at whether the server ends.
+_LOOK, _BEAT, _TICK = 0.5, 15.0, 1.0
+_KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_BYTES = "application/octet-stream"
+# The longest side of a picture of the pool.
+_LONGEST = 640
+# A transparent point, for an example that has no picture any more.
+_NOTHING = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010804000000b51c0c02"
+    "0000000b4944415478da6364600000000600023081d02f0000000049454e44ae426082"
+)
+T = TypeVar("T")
+
+
+# -- parameters ----------------------------------------------------------------------------------
+
+Side = Annotated[int, Query(ge=8, le=256)]
+Key = Annotated[str, Header(alias="Idempotency-Key", min_length=8, max_length=100)]
+Number = Annotated[int | None, Query(ge=0, le=2**53)]
+# As JSON: 7 and "7" are different examples.
+OneId = Annotated[Json[bodies.Whole | bodies.Text] | None, Query()]
+OnePicture = Annotated[int | None, Query(ge=1, le=2**53)]
+
+
+def _bounded(
+    x0: bodies.Value, x1: bodies.Value, y0: bodies.Value, y1: bodies.Value, w: int, h: int
+) -> FieldGrid:
+    if x0 >= x1 or y0 >= y1:
+        raise InvalidInput("The bounds are empty: x0 must be below x1, and y0 below y1.")
+    return FieldGrid(Bounds(x0, x1, y0, y1), w, h)
+
+
+async def _grid(
+    x0: bodies.Value,
+    x1: bodies.Value,
+    y0: bodies.Value,
+    y1: bodies.Value,
+    w: Side = 96,
+    h: Side = 96,
+) -> FieldGrid:
+    return _bounded(x0, x1, y0, y1, w, h)
+
+
+async def _sent(request: Request) -> bytes:
+    return await request.body()
+
+
+Seen = Annotated[FieldGrid, Depends(_grid)]
+Sent = Annotated[bytes, Depends(_sent)]
+
+
+# -- the file as a whole, and its plane ----------------------------------------------------------
+
+
+def classes(studio: Studio, asked: bodies.ClassBody) -> dict[str, Any]:
+    """Offer a class that has no example yet, until the studio ends; nothing is written."""
+    studio.palette.offer(asked.label)
+    return {"offered": asked.label}
+
+
+def points(studio: Studio) -> dict[str, Any]:
+    """Every example in the plane, and whether the others agree with its label."""
+    return studio.points_of(studio.now())
+
+
+def field(
+    studio: Studio,
+    grid: Seen,
+    noise: Annotated[FiniteFloat | None, Query(ge=0, le=1e6)] = None,
+    length_scale: Annotated[FiniteFloat | None, Query(gt=0, le=1e9)] = None,
+    at: Number = None,
+) -> bytes:
+    """Scores, variances and what is unknown over a grid, as bytes.
+
+    With other settings on trial, or as they were after an entry of the journal.
+    """
+    return studio.field(grid, TrialSettings(noise, length_scale), at)
+
+
+def check(studio: Studio, grid: Seen) -> Any:
+    """How far the field is from the field of a fit from scratch, and how long that takes."""
+    return studio.to_check(grid)
+
+
+def moved(studio: Studio, asked: bodies.MoveBody) -> bytes:
+    """The field, had examples other places; nothing is written."""
+    grid = _bounded(asked.x0, asked.x1, asked.y0, asked.y1, asked.w, asked.h)
+    return studio.moved(grid, asked.ids, asked.plane)
+
+
+def edit_seen(
+    studio: Studio, asked: Annotated[bodies.EditBody, Body()], key: Key, grid: Seen
+) -> bytes:
+    """Edit the file, as `/api/edit` does; the field after it, with that answer."""
+    return studio.edited(key, asked, grid)
+
+
+def edit(studio: Studio, asked: Annotated[bodies.EditBody, Body()], key: Key) -> dict[str, Any]:
+    """Edit the file; the edit is durable when the answer comes."""
+    return studio.edit(key, asked)
+
+
+# -- questions about the model -------------------------------------------------------------------
+
+
+def whatif(studio: Studio, asked: Annotated[bodies.PreviewBody, Body()]) -> dict[str, Any]:
+    """Which answers an edit would change; nothing is written."""
+    now = studio.now()
+    wanted = edit_of(asked, studio.context(now))
+    assert wanted is not None
+    return edit_preview(now, wanted, studio.pictures.vectors(now))
+
+
+def suspects(studio: Studio, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> dict[str, Any]:
+    """Labels that the others contradict and nobody kept, the biggest doubt first."""
+    return doubts(studio.now(), limit, studio.store.kept_)
+
+
+def log(studio: Studio) -> dict[str, Any]:
+    """The journal, the oldest entry first."""
+    now = studio.now()
+    return {"number": now.number, "entries": [entry_of(entry) for entry in now.entries]}
+
+
+def at(studio: Studio, asked: bodies.EntryBody) -> dict[str, Any]:
+    """The state of the file after an entry of the journal; nothing is written."""
+    now, number = studio.now(), asked.number
+    then, plane, points = studio.at(now, number), studio.plane(now), None
+    # Long ago the examples may have had other features.
+    width = None if then.examples is None or plane is None else then.examples.X.shape[1]
+    if plane is not None and then.is_classifier and width in (None, plane.axes.shape[1]):
+        points = studio.points_of(then)
+    later = (entry for entry in now.entries if entry.number > number)
+    return {
+        "number": number,
+        "n": len(then),
+        "classes": then.classes(),
+        "loo_accuracy": then.accuracy,
+        "log_evidence": then.evidence,
+        "forgotten": any(entry.verb in FORGETS for entry in later),
+        "points": points,
+    }
+
+
+def preview(studio: Studio, asked: bodies.ContributorBody) -> dict[str, Any]:
+    """Which answers would change without a contributor; nothing is written.
+
+    `changed` counts examples of others that would get back the features or the label they had
+    before; the effect of that is not looked at.
+    """
+    now = studio.now()
+    try:
+        plan = studio.store.preview_forget(contributor=asked.contributor)
+    except UnknownId as error:
+        raise InvalidInput("The model holds nothing of this contributor.") from error
+    held = set(now.examples.names) if now.examples is not None else set()
+    ids = tuple(id_ for id_ in plan.leaving if id_ in held)
+    if len(ids) == len(now):
+        raise InvalidInput("All examples are of this contributor: without them nothing is left.")
+    count = {"number": now.number, "count": len(ids), "changed": len(plan.changing)}
+    if not ids:
+        same = {"accuracy_before": now.accuracy, "accuracy_after": now.accuracy}
+        return {**count, "flips": [], "pictures": [], **same}
+    return {**count, **edit_preview(now, Remove(ids), studio.pictures.vectors(now))}
+
+
+def verify(studio: Studio, _: bodies.EmptyBody) -> dict[str, Any]:
+    """The certificate of the file: whether it holds what it says, and nothing that was removed."""
+    report = studio.store.verify()
+    said = " ".join(f"{check.name}: {check.says}." for check in report.checks)
+    return {**report.certificate(), "text": said.replace("..", ".")}
+
+
+def rows(studio: Studio, asked: bodies.TableBody) -> dict[str, Any]:
+    """Examples with their features, labels, contributors, and what the others predict."""
+    return studio.now().once(studio.table).page(asked)
+
+
+def merge_files(studio: Studio) -> dict[str, Any]:
+    """The other models in the folder of this one."""
+    return {"files": neighbours(studio.store.path)}
+
+
+def merging(studio: Studio, asked: bodies.FileBody) -> dict[str, Any]:
+    """The answers that merging this file would change; nothing is written."""
+    now = studio.now()
+    with neighbour(studio.store, asked.name) as store:
+        theirs, other = Snapshot(store), store.estimator
+    return merge_preview(now, studio.store.estimator, theirs, other)
+
+
+# -- pictures ------------------------------------------------------------------------------------
+
+
+def desk(studio: Studio) -> dict[str, Any]:
+    """Every example with what the others say of it, and the pictures that wait."""
+    return studio.pictures.board(studio.now())
+
+
+def bring(
+    studio: Studio, data: Sent, name: Annotated[str, Query(max_length=300)] = ""
+) -> dict[str, Any]:
+    """Bring a picture, which waits until it is learnt or dismissed; nothing is written."""
+    return studio.pictures.take(studio.now(), data, name)
+
+
+def dismiss(studio: Studio, asked: bodies.DismissBody) -> dict[str, Any]:
+    """Let go of pictures that wait."""
+    studio.pictures.dismiss(studio.now(), asked.pictures)
+    return {"dismissed": len(asked.pictures)}
+
+
+def thumbnail(studio: Studio, id: OneId = None, picture: OnePicture = None) -> Any:  # noqa: A002
+    """A small picture of an example, or of one that waits; a point if there is none."""
+    return studio.pictures.shown(studio.now(), id, picture)
+
+
+def _decoded(studio: Studio, shown: Any) -> Response:
+    """The small picture of a record. Decoding takes a while, and other requests go on."""
+    small = shown if isinstance(shown, bytes) else small_picture(studio.store, shown)
+    return Response(small or _NOTHING, media_type="image/jpeg" if small else "image/png")
+
+
+def explain(studio: Studio, id: OneId = None, picture: OnePicture = None) -> Any:  # noqa: A002
+    """The examples that speak for an example or a picture, and against it."""
+    return studio.pictures.explained(studio.now(), id, picture)
+
+
+# -- the pool ------------------------------------------------------------------------------------
+
+
+def question(studio: Studio, asked: bodies.SkipBody) -> dict[str, Any]:
+    """The next question of the model; nothing is written."""
+    return _question(studio, set(asked.skip))
+
+
+def _question(studio: Studio, skip: set[int | str]) -> dict[str, Any]:
+    """The next question, leaving out rows to skip, and where its row is in the plane."""
+    now, questions = studio.now(), studio.questions
+    answer, pool, plane = questions.ask(now, skip), questions.pool, studio.plane(now)
+    if answer["question"] is not None and pool is not None and plane is not None:
+        row = pool.row(answer["question"]["id"])
+        if row.shape[1] == plane.axes.shape[1]:
+            answer["question"]["place"] = plane.places(row)[0].tolist()
+    return answer
+
+
+def pool(studio: Studio, asked: bodies.PoolBody) -> dict[str, Any]:
+    """Ask about the rows of this table from now on; nothing is written."""
+    studio.now()
+    studio.questions.read(studio.store, asked.name, asked.text)
+    return _question(studio, set())
+
+
+def picture(studio: Studio, name: Annotated[str, Query(max_length=1000)]) -> bytes:
+    """The picture of a row of the pool, reduced."""
+    pool = studio.questions.pool
+    shown = None if pool is None else pool.pictures.get(name)
+    if shown is None:
+        raise InvalidInput("The pool has no picture of this name.")
+    file, pixels = BytesIO(), small(encoded(shown, repr(name)), repr(name), _LONGEST)
+    optional("PIL.Image", "images").fromarray(pixels).save(file, "JPEG")
+    return file.getvalue()
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+_AS_BYTES = {"response_class": Response}
+_PICTURE = {
+    "response_model": bodies.WaitingPicture,
+    "openapi_extra": {"requestBody": {"content": {_BYTES: {"schema": {"type": "string"}}}}},
+}
+ROUTES = (
+    Route("GET", "/api/state", Studio.state),
+    Route("POST", "/api/classes", classes),
+    Route("GET", "/api/plane/points", points),
+    Route("GET", "/api/plane/field", field, _BYTES, options=_AS_BYTES),
+    Route("GET", "/api/plane/check", check, then=checked),
+    Route("POST", "/api/plane/moved", moved, _BYTES, options=_AS_BYTES),
+    Route("POST", "/api/plane/edit", edit_seen, _BYTES, options=_AS_BYTES),
+    Route("POST", "/api/whatif", whatif),
+    Route("GET", "/api/suspects", suspects),
+    Route("GET", "/api/log", log),
+    Route("POST", "/api/state-at", at),
+    Route("POST", "/api/preview-forget", preview),
+    Route("POST", "/api/verify", verify),
+    Route("POST", "/api/edit", edit, options={"response_model": bodies.EditResult}),
+    Route("GET", "/api/desk", desk, options={"response_model": bodies.Board}),
+    Route("POST", PICTURES, bring, options=_PICTURE),
+    Route("POST", "/api/dismiss", dismiss),
+    Route("GET", "/api/thumbnail", thumbnail, then=_decoded, options=_AS_BYTES),
+    Route("GET", "/api/explain", explain, options={"response_model": bodies.PictureExplanation}),
+    Route("POST", "/api/question", question, options={"response_model": bodies.NextQuestion}),
+    Route("POST", TABLES, pool),
+    Route("GET", "/api/pool/picture", picture, "image/jpeg", options=_AS_BYTES),
+    Route("POST", "/api/rows", rows, options={"response_model": bodies.TablePage}),
+    Route("GET", "/api/merge/files", merge_files),
+    Route("POST", "/api/merge/preview", merging, options={"response_model": bodies.MergeView}),
+)
+
+
+# -- the application -----------------------------------------------------------------------------
+
+
+def studio_application(studio: Studio, door: Door) -> FastAPI:
+    """The application of a studio, which lets go of its file when the server ends."""
+    live = LiveStudio(studio, door)
+    app = application(
+        StudioRules(door),
+        ErrorShape("error", _status, _unreadable),
+        live.life,
+        title="knowmore studio",
+        summary="A page on a model that keeps learning, and forgets exactly.",
+        redirect_slashes=False,
+        responses={
+            422: {"model": bodies.ErrorBody, "description": "What cannot be done, and why."}
+        },
+    )
+    _add_files(app)
+    stream = Route("GET", "/events", events, options={"response_class": StreamingResponse})
+    add_routes(app, [stream], live, live.work)
+    add_routes(app, ROUTES, studio, live.work)
+    return app
+
+
+def _status(error: KnowmoreError) -> int:
+    return 507 if isinstance(error, (NotWritten, NotEnoughMemory)) else 422
+
+
+def _unreadable(where: str, problem: Mapping[str, Any]) -> str:
+    if problem["type"] == "json_invalid":
+        return "The body is not JSON that can be read."
+    return f"{where or 'the body'}: {problem['msg']}."
+
+
+@final
+class LiveStudio:
+    """A studio while it is served: its one thread for work, and the streams that listen.
+
+    listeners : how many streams there are
+    """
+
+    def __init__(self, studio: Studio, door: Door) -> None:
+        self.studio, self.door = studio, door
+        self.listeners, self._event = 0, Event()
+        self._limiter = CapacityLimiter(1)
+
+    async def work(self, task: Callable[..., T], *arguments: Any) -> T:
+        """Run a function that takes long in the one thread for it; other requests go on."""
+        before = self.studio.events.count
+        try:
+            return await to_thread.run_sync(task, *arguments, limiter=self._limiter)
+        finally:
+            if self.studio.events.count != before:
+                self._event.set()
+                self._event = Event()
+
+    @asynccontextmanager
+    async def life(self, _: FastAPI) -> AsyncIterator[None]:
+        """Follow the file while the server runs, then let go of it."""
+        async with create_task_group() as tasks:
+            tasks.start_soon(self._look)
+            yield
+            tasks.cancel_scope.cancel()
+        self.studio.close()
+
+    async def _look(self) -> None:
+        """Look at the file again and again while somebody listens."""
+        ready = False
+        while True:
+            await sleep(_LOOK)
+            if not self.listeners:
+                continue
+            if not ready:
+                # Not before there is a page, which would come later.
+                ready = True
+                await to_thread.run_sync(warm, limiter=CapacityLimiter(1))
+            try:
+                await self.work(self.studio.now)
+            except (KnowmoreError, OSError):
+                # The next request is told.
+                continue
+
+    async def stream(self, missed: list[Any], count: int) -> AsyncIterator[str]:
+        """Events as they are sent: the missed ones, then those after the first `count`."""
+        events, quiet = self.studio.events, 0.0
+        self.listeners += 1
+        try:
+            yield "retry: 1000\n\n" + "".join(event.text() for event in missed)
+            while not self.door.closing:
+                new, count = events.newer(count), events.count
+                if new is None:
+                    # Too far behind: the page comes again, and is told what it missed.
+                    return
+                quiet = 0.0 if new or quiet >= _BEAT else quiet + _TICK
+                if new or not quiet:
+                    yield "".join(event.text() for event in new) or ": still here\n\n"
+                with move_on_after(_TICK):
+                    await self._event.wait()
+        finally:
+            self.listeners -= 1
+
+
+async def events(
+    live: LiveStudio,
+    after: Number = None,
+    last: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+) -> Any:
+    """Events of the file, as server-sent events; the journal's number is their id."""
+    known = int(last) if last is not None and last.isdecimal() and len(last) < 16 else after
+    stream = live.stream(*await live.work(live.studio.missed, known))
+    return StreamingResponse(stream, media_type="text/event-stream")
+
+
+def _add_files(app: FastAPI) -> None:
+    """The files of the page, each at a path of its own: nothing else can be asked for."""
+    for file in files("knowmore.web").joinpath("static").iterdir():
+        kind = _KINDS.get(Path(file.name).suffix)
+        if kind is not None:
+            path = "/" if file.name == "index.html" else f"/{file.name}"
+            app.get(path, include_in_schema=False)(_answering(file.read_bytes(), kind))
+
+
+def _answering(content: bytes, kind: str) -> Callable[[], Any]:
+    async def answer() -> Response:
+        return Response(content, headers={"content-type": kind})
+
+    return answer

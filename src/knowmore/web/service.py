@@ -1,0 +1,232 @@
+"""The service: predictions of a model in a file, which it follows, and counts for Prometheus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from threading import Lock
+from typing import Any, final
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import FastAPI, HTTPException
+from fastapi.responses import JSONResponse, PlainTextResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from knowmore.errors import KnowmoreError, NoExamples
+from knowmore.web.access import Settings
+from knowmore.web.application import ErrorShape, Route, add_routes, application
+from knowmore.web.following import Failed, Ready, ServedFile, TooSlow
+from knowmore.web.guard import ServiceRules
+
+# Questions that are answered at a time; others wait.
+_AT_ONCE = 4
+
+
+class PredictionRequest(BaseModel):
+    """Rows to predict."""
+
+    model_config = ConfigDict(extra="forbid")
+    rows: list[list[float] | dict[str, Any]] = Field(
+        description="Each the numbers in the order of the features, or numbers by their names.",
+        examples=[[[5.1, 3.5, 1.4, 0.2]]],
+    )
+
+
+class Prediction(BaseModel):
+    """The answer for one row: `label` to `unknown` of a classifier, else `value` and `std`."""
+
+    label: bool | int | float | str | None = None
+    probability: float | None = None
+    value: float | list[float] | None = None
+    std: float | list[float] | None = None
+    unknown: bool | None = Field(None, description="Whether no class of the model looks like it.")
+
+
+class Predictions(BaseModel):
+    """An answer for each row, in their order."""
+
+    version: int = Field(description="The last entry of the model's journal.")
+    predictions: list[Prediction]
+
+
+class Readiness(BaseModel):
+    """Whether the service can be used."""
+
+    status: str
+
+
+@final
+class Metrics:
+    """Counts of requests, rows and time, and the state of the model, for Prometheus.
+
+    paths : the paths that are named
+    """
+
+    def __init__(self, file: ServedFile, paths: Collection[str]) -> None:
+        self._file, self._paths, self._lock = file, paths, Lock()
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._seconds: Counter[str] = Counter()
+        self._rows = 0
+
+    def request(self, path: str, status: int, seconds: float) -> None:
+        """Count a request; paths that no route has are counted together."""
+        path = path if path in self._paths else "other"
+        with self._lock:
+            self._requests[path, status] += 1
+            self._seconds[path] += seconds  # type: ignore[assignment]
+
+    def rows(self, m: int) -> None:
+        """Count rows that were answered."""
+        with self._lock:
+            self._rows += m
+
+    def text(self) -> str:
+        """All counts in Prometheus' format."""
+        with self._lock:
+            requests, seconds, rows = dict(self._requests), dict(self._seconds), self._rows
+        now, problem = self._file.now, self._file.problem
+        counts: Counter[str] = Counter()
+        for (path, _), n in requests.items():
+            counts[path] += n
+        lines = [*_about("requests_total", "counter", "Requests by path and status.")]
+        for (path, status), n in sorted(requests.items()):
+            lines.append(f'knowmore_requests_total{{path="{path}",status="{status}"}} {n}')
+        lines += _about("request_seconds", "summary", "Time that requests took, by path.")
+        for path, time in sorted(seconds.items()):
+            lines.append(f'knowmore_request_seconds_sum{{path="{path}"}} {time:.6f}')
+            lines.append(f'knowmore_request_seconds_count{{path="{path}"}} {counts[path]}')
+        gauges = [
+            ("rows_total", "counter", "Rows that were answered.", rows),
+            ("ready", "gauge", "Whether the file was read when last looked at.", int(not problem)),
+            ("file_failures_total", "counter", "Failed looks at it.", self._file.failures),
+            ("examples", "gauge", "Examples in the model.", 0 if now is None else now.count),
+            ("version", "gauge", "Last entry of its journal.", 0 if now is None else now.version),
+        ]
+        for name, kind, what, value in gauges:
+            lines += [*_about(name, kind, what), f"knowmore_{name} {value}"]
+        return "\n".join([*lines, ""])
+
+
+def _about(name: str, kind: str, what: str) -> list[str]:
+    return [f"# HELP knowmore_{name} {what}", f"# TYPE knowmore_{name} {kind}"]
+
+
+@final
+class Service:
+    """The model in a file, and what is counted of the questions about it."""
+
+    def __init__(self, settings: Settings, file: ServedFile, metrics: Metrics) -> None:
+        self.settings, self.file, self.metrics = settings, file, metrics
+        self._limiter = CapacityLimiter(_AT_ONCE)
+
+    @property
+    def version(self) -> str:
+        """The last entry of the journal of the model that answers, as text."""
+        return str(0 if self.file.now is None else self.file.now.version)
+
+    async def answered(self, rows: list[Any]) -> tuple[Any, list[Any]]:
+        """The model that answers, and an answer for each row."""
+        if len(rows) > self.settings.most_rows:
+            most = f"{self.settings.most_rows:,} rows"
+            raise HTTPException(413, f"A request may have at most {most}, not {len(rows):,}.")
+        now = self.file.now
+        if now is None:
+            raise HTTPException(503, str(self.file.problem))
+        seconds = self.settings.seconds
+        answers = await to_thread.run_sync(now, rows, seconds, limiter=self._limiter)
+        self.metrics.rows(len(rows))
+        return now, answers
+
+
+def service_application(
+    settings: Settings, failed: Failed | None = None, ready: Ready | None = None
+) -> FastAPI:
+    """The service as an application; the model is loaded when it starts.
+
+    failed : is told if the model cannot be loaded at the start
+    ready : is called once, when the model is loaded
+    """
+    from knowmore.web.label_studio import ROUTES as LABEL_STUDIO
+
+    file = ServedFile(settings, failed, ready)
+    paths = {route.path for route in (*ROUTES, *LABEL_STUDIO)}
+    metrics = Metrics(file, {*paths, "/openapi.json"})
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        file.start()
+        yield
+        await to_thread.run_sync(file.stop)
+
+    app = application(
+        ServiceRules(settings, metrics.request),
+        ErrorShape("detail", _status, _unreadable),
+        life,
+        title="knowmore",
+        summary="Predictions of a model that keeps learning, and forgets exactly.",
+    )
+    taught = {route.path for route in LABEL_STUDIO} if settings.label_studio else set()
+    routes = [route for route in ROUTES if route.path not in taught]
+    routes += LABEL_STUDIO if settings.label_studio else ()
+    add_routes(app, routes, Service(settings, file, metrics), to_thread.run_sync)
+    return app
+
+
+def _status(error: KnowmoreError) -> int:
+    return 503 if isinstance(error, (TooSlow, NoExamples)) else 422
+
+
+def _unreadable(where: str, problem: Mapping[str, Any]) -> str:
+    if problem["type"] == "json_invalid":
+        return f"The body is not JSON: {problem['ctx']['error']}."
+    expected = 'Send {"rows": [[5.1, 3.5, ...], ...]}, or rows by the names of the features.'
+    return f"{where or 'The body'}: {problem['msg']}. {expected}"
+
+
+# -- routes --------------------------------------------------------------------------------------
+
+
+async def healthz(_: Service) -> Any:
+    """Whether the service runs."""
+    return {"status": "ok"}
+
+
+async def readyz(service: Service) -> Any:
+    """Whether the model is loaded, and its file could be read when last looked at."""
+    file = service.file
+    if file.problem is not None:
+        # The problem may name the file: it is for the log alone.
+        waiting = "loading" if file.now is None and not file.failures else "failing"
+        return JSONResponse({"status": waiting}, 503)
+    return {"status": "ok"}
+
+
+async def counts(service: Service) -> Any:
+    """Counts for Prometheus."""
+    text = service.metrics.text()
+    return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+
+async def predict(service: Service, question: PredictionRequest) -> Any:
+    """Predict rows."""
+    return predictions(*await service.answered(question.rows))
+
+
+def predictions(model: Any, answers: list[Any]) -> dict[str, Any]:
+    """The answers of a model for JSON."""
+    if model.is_classifier:
+        shown = [answer._asdict() for answer in answers]
+    else:
+        shown = [{"value": answer.label, "std": answer.std} for answer in answers]
+    return {"version": model.version, "predictions": shown}
+
+
+_PREDICT = {"response_model": Predictions, "response_model_exclude_unset": True}
+_READY = {"response_model": Readiness, "responses": {503: {"description": "Not ready."}}}
+ROUTES = (
+    Route("GET", "/healthz", healthz, options={"response_model": Readiness}),
+    Route("GET", "/readyz", readyz, options=_READY),
+    Route("GET", "/metrics", counts, options={"response_class": PlainTextResponse}),
+    Route("POST", "/predict", predict, options=_PREDICT),
+)

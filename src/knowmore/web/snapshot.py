@@ -1,0 +1,270 @@
+"""A model at one state of its file, and the figures that the page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, final
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from knowmore._base import Array, cached_property
+from knowmore.errors import InvalidInput, KnowmoreError
+from knowmore.estimators import unnamed
+from knowmore.examples import Examples
+from knowmore.export import by_rows, column_names
+from knowmore.kernels import cross
+from knowmore.models import LeftOut
+from knowmore.store import FORGETS, Entry, Store
+from knowmore.workbench import Judge
+
+# The fraction of the known examples that may be called unknown.
+RATE = 0.05
+# Entries after which something is gone for good. The last is one of a notebook's cells, which may
+# have removed anything.
+_GONE = (*FORGETS, "edit")
+T = TypeVar("T")
+# Where kernels keep a single length scale.
+_WIDTHS = ("length_scale", "k1__length_scale", "k2__length_scale")
+
+
+@final
+class Snapshot:
+    """The state of a file at one moment; derived values are computed when first asked for.
+
+    number : of the last entry of the journal that is not undone, or 0
+    entries : the journal
+    estimator : a copy, which later edits do not reach
+    in_file : whether it is the model of a file, whose settings `forget` chooses again
+    examples : None if there are none
+
+    before : an earlier one, whose journal is continued if it still stands
+    """
+
+    def __init__(self, store: Store, before: Snapshot | None = None) -> None:
+        self.name, self.kind = store.path.name, store.kind
+        self.entries = _journal(store, before)
+        self.number = max((one.number for one in self.entries if not one.undone), default=0)
+        self.estimator: Any = unnamed(store.estimator)
+        self.examples: Examples | None = store.examples if len(store) else None
+        self.is_classifier = bool(is_classifier(store))
+        self.in_file = isinstance(store, Store)
+        self.columns = column_names(store) if self.examples is not None else ()
+
+    @property
+    def version(self) -> int:
+        """The number of the last entry of the journal, undone or not, or 0."""
+        return max((entry.number for entry in self.entries), default=0)
+
+    def __len__(self) -> int:
+        return 0 if self.examples is None else len(self.examples)
+
+    @property
+    def undo(self) -> Entry | None:
+        """The entry that `undo` would undo, were that possible."""
+        return next((one for one in self.entries if one.number == self.number), None)
+
+    @property
+    def redo(self) -> Entry | None:
+        """The entry that `redo` would do again."""
+        return next((one for one in self.entries if one.undone), None)
+
+    @property
+    def forgotten(self) -> int:
+        """The number of the last entry that forgot something, or 0."""
+        return max((one.number for one in self.entries if one.verb in _GONE), default=0)
+
+    def once(self, make: Callable[[Snapshot], T]) -> T:
+        """The result of a function of this state, which is called once."""
+        made: dict[Any, Any] = self.__dict__.setdefault("_made", {})
+        if make not in made:
+            made[make] = make(self)
+        found: T = made[make]
+        return found
+
+    # -- every example without itself --------------------------------------------------------
+
+    @cached_property
+    def left(self) -> LeftOut | None:
+        """The prediction for each example by the others; None if there can be none."""
+        if len(self) < 2 or not self.is_classifier:
+            return None
+        try:
+            if not self.estimator.model_.keeps_rows and self.examples is not None:
+                return by_rows(self.estimator, self.examples)
+            found: LeftOut = self.estimator.leave_one_out()
+            return found
+        except KnowmoreError:
+            return None
+
+    @cached_property
+    def wrong(self) -> Array:
+        """Which examples the others predict otherwise than they are labelled, (n,)."""
+        if self.left is None or len(self.left.ids) != len(self):
+            return np.zeros(len(self), dtype=bool)
+        return np.asarray((self.left.predicted != self.left.labels) & ~self.left.silent)
+
+    @cached_property
+    def silent(self) -> Array:
+        """Which examples the others say nothing of, (n,)."""
+        if self.left is None or len(self.left.ids) != len(self):
+            return np.zeros(len(self), dtype=bool)
+        return self.left.silent
+
+    @cached_property
+    def right(self) -> Array:
+        """Which examples the others predict as they are labelled, (n,)."""
+        return ~self.wrong & ~self.silent
+
+    @property
+    def predicted(self) -> Array:
+        """The label that the others predict for each example, or its own if they cannot, (n,)."""
+        assert self.examples is not None
+        if self.left is None or len(self.left.ids) != len(self):
+            return self.examples.labels
+        return self.left.predicted
+
+    @property
+    def accuracy(self) -> float | None:
+        """The fraction of examples that would be predicted rightly if unseen."""
+        return None if self.left is None else float(self.right.mean())
+
+    # -- classes and settings ----------------------------------------------------------------
+
+    @cached_property
+    def labels(self) -> list[Any]:
+        """The classes, in their order."""
+        if self.examples is None or not self.is_classifier:
+            return []
+        return [*np.unique(self.examples.labels).tolist()]
+
+    @cached_property
+    def codes(self) -> Array:
+        """The number of each example's class, (n,); zero if there are no classes."""
+        if self.examples is None or not self.is_classifier:
+            return np.zeros(len(self), dtype=int)
+        return np.asarray(np.unique(self.examples.labels, return_inverse=True)[1])
+
+    def classes(self) -> list[dict[str, Any]]:
+        """Each class with the number of its examples and how many are right if unseen."""
+        if not self.labels:
+            return []
+        count = np.bincount(self.codes, minlength=len(self.labels))
+        right = np.bincount(self.codes[self.right], minlength=len(self.labels))
+        judged = self.left is not None
+        return [
+            {"label": label, "count": int(n), "loo_accuracy": int(r) / int(n) if judged else None}
+            for label, n, r in zip(self.labels, count, right, strict=True)
+        ]
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel in use; None if there is none yet, or never."""
+        if self.examples is not None and hasattr(self.estimator, "kernel_"):
+            return self.estimator.kernel_
+        return getattr(self.estimator, "kernel", None)
+
+    @property
+    def least_value(self) -> float:
+        """The least value of a feature that the kernel takes: zero of histograms, or any."""
+        if self.kernel is None or self.examples is None:
+            return -np.inf
+        rows = np.ones((1, self.examples.X.shape[1]))
+        try:
+            cross(self.kernel, -rows, rows)
+        except InvalidInput:
+            return 0.0
+        return -np.inf
+
+    @property
+    def noise(self) -> float | None:
+        """The noise in use; None if the kind of model has no noise."""
+        given = self.estimator.get_params(deep=False).get("noise")
+        if self.examples is not None and hasattr(self.estimator, "noise_"):
+            given = self.estimator.noise_
+        return float(given) if isinstance(given, (int, float)) else None
+
+    @property
+    def length_scale(self) -> float | None:
+        """The length scale of the kernel in use; None if it has not exactly one."""
+        name = width_name(self.kernel)
+        return None if name is None else float(self.kernel.get_params()[name])
+
+    @cached_property
+    def evidence(self) -> float | None:
+        """The log marginal likelihood; None if the kind of model has none."""
+        ask = getattr(self.estimator, "log_marginal_likelihood", None)
+        return None if ask is None or not len(self) else float(ask())
+
+    # -- what is unknown ---------------------------------------------------------------------
+
+    @cached_property
+    def judge(self) -> Judge | None:
+        """The judge of unknown rows, as in `knowmore predict`; None if the model cannot tell."""
+        if self.examples is None or not self.is_classifier:
+            return None
+        return Judge.of(self.estimator, self.examples, RATE)
+
+    # -- other settings ----------------------------------------------------------------------
+
+    def with_settings(self, noise: float | None, length_scale: float | None) -> dict[str, Any]:
+        """The parameters of the estimator that these settings are; those left out stay."""
+        found: dict[str, Any] = {}
+        known = self.estimator.get_params(deep=False)
+        for name, given, parameter in (
+            ("noise", noise, "noise"),
+            ("length scale", length_scale, "kernel"),
+        ):
+            if given is not None and parameter not in known:
+                raise InvalidInput(f"A model of kind {self.kind} has no {name} to set.")
+        if noise is not None:
+            found["noise"] = noise
+        if length_scale is not None:
+            found["kernel"] = widened(self.kernel, length_scale)
+        return found
+
+    def with_estimator(self, estimator: Any, examples: Examples | None) -> Snapshot:
+        """This state, had the estimator learnt these examples."""
+        other = object.__new__(Snapshot)
+        for name in ("name", "kind", "entries", "number", "is_classifier", "in_file", "columns"):
+            setattr(other, name, getattr(self, name))
+        other.estimator, other.examples = unnamed(estimator), examples
+        return other
+
+    def refitted(self, **parameters: Any) -> Any:
+        """A fresh fit of the examples, with the kernel in use or other parameters."""
+        assert self.examples is not None
+        fresh = clone(self.estimator)
+        if self.kernel is not None and "kernel" in fresh.get_params(deep=False):
+            parameters = {"kernel": self.kernel} | parameters
+        fresh.set_params(**parameters)
+        examples = self.examples
+        return fresh.fit(examples.X, examples.labels, sample_weight=examples.weights)
+
+
+def _journal(store: Store, before: Snapshot | None) -> list[Entry]:
+    """All entries of a file; only those are read that an earlier list lacks, if it still stands."""
+    if before is not None and before.entries and before.redo is None:
+        last = before.entries[-1]
+        found = store.log(after=last.number - 1)
+        # Who brought an example is not known any more once that is forgotten.
+        if found[:1] == [last] and not any(one.verb in FORGETS for one in found[1:]):
+            return [*before.entries, *found[1:]]
+    return store.log()
+
+
+def width_name(kernel: Any) -> str | None:
+    """The parameter of a kernel that is its only length scale."""
+    parameters = kernel.get_params() if hasattr(kernel, "get_params") else {}
+    names = [name for name in _WIDTHS if np.ndim(parameters.get(name, [0])) == 0]
+    return names[0] if len(names) == 1 else None
+
+
+def widened(kernel: Any, length_scale: float) -> Any:
+    """A kernel with another length scale; an RBF kernel if it has none."""
+    name = width_name(kernel)
+    if name is None:
+        from sklearn.gaussian_process.kernels import RBF
+
+        return RBF(length_scale)
+    return clone(kernel).set_params(**{name: length_scale})

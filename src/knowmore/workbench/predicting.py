@@ -1,0 +1,215 @@
+"""Predictions for rows: label, probability, deviation, and whether a row is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from knowmore._base import Array
+from knowmore.errors import KnowmoreError, NoExamples
+from knowmore.estimators import unnamed
+from knowmore.examples import Examples
+from knowmore.insight import WITH_VARIANCE, Novelty, count_of, novelty
+from knowmore.models import Told, class_probabilities, weighed
+from knowmore.store import cache
+from knowmore.store.cache import LEARNT, Thresholds
+
+if TYPE_CHECKING:
+    from knowmore.store.store import Store
+    from knowmore.workbench.model import OpenModel
+    from knowmore.workbench.sources import Source
+
+# A linear model holds no rows to leave out: so many rows of the file set the threshold.
+_SAMPLE: Final = 5000
+
+
+@final
+class RowPrediction(NamedTuple):
+    """The prediction for a row. The label of a regressor is the value, or q values.
+
+    std : the standard deviation of the score of the label (classes are -1 and 1), or of the value
+
+    A field is None if the kind of model lacks it: a least-squares SVM has no std.
+    """
+
+    label: Any
+    probability: float | None
+    std: Any
+    unknown: bool | None
+
+
+class Judge(NamedTuple):
+    """Tells rows that are unknown to a classifier, by the best method that its model has.
+
+    threshold : the novelty above which a row is unknown
+    weights : as of `Thresholds`
+    """
+
+    threshold: float
+    weights: tuple[float, ...]
+
+    @classmethod
+    def of(cls, estimator: Any, examples: Examples, rate: float) -> Judge | None:
+        """The judge of a fitted classifier and its examples; None if nothing can be told.
+
+        rate : the fraction of the examples that may be called unknown
+        """
+        if not _can_judge(estimator):
+            return None
+        found, weights = _compared(estimator, examples)
+        return cls(found.threshold(1 - rate), weights) if found.separates(1 - rate) else None
+
+    def unknown(self, model: Any, rows: Array, mean: Array, variance: Array) -> Array:
+        """Which rows (m, d) are unknown, (m,), from their means (m, M) and variances (m,)."""
+        return np.asarray(self._novelty(model, rows, mean, variance) > self.threshold)
+
+    def _novelty(self, model: Any, rows: Array, mean: Array, variance: Array) -> Array:
+        method = model.best_novelty
+        if method == "combined":
+            return weighed(model, rows, variance, np.array(self.weights))
+        unrelated = model.unrelated(rows)
+        if not model.keeps_rows:
+            unrelated &= self.weights != LEARNT
+        told = Told(
+            lambda: mean,
+            lambda: variance,
+            lambda: model.nearest(rows),
+            unrelated,
+            lambda: model.largest_variance,
+        )
+        return told.values(method)
+
+
+@final
+class Predictor:
+    """A model at one moment, which answers from any thread.
+
+    store : an open file that holds examples
+    rate : the fraction of known examples that may be called unknown; 0: none is
+    keep : whether what takes long is kept in the file
+    """
+
+    def __init__(self, store: Store, rate: float, *, keep: bool) -> None:
+        if not len(store):
+            raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
+        self.is_classifier = bool(is_classifier(store))
+        self.judge: Judge | None = None
+        found = thresholds_of(store, rate, keep=keep) if self.is_classifier else None
+        if found is not None:
+            self.judge = Judge(found.known[rate], found.weights)
+        self.temperature = temperature(store, keep=keep) if self.is_classifier else 1.0
+        # After these, which follow what others have written.
+        self.estimator = unnamed(store.estimator)
+
+    def __call__(self, X: Array) -> list[RowPrediction]:
+        """The answers, one for each row of X (m, d)."""
+        estimator, nothing = self.estimator, [None] * len(X)
+        columns: tuple[list[Any], ...]
+        if not self.is_classifier:
+            values, std = estimator.predict(X, return_std=True)
+            columns = values.tolist(), nothing, std.tolist(), nothing
+        else:
+            columns = self._by_scores(X)
+        return [RowPrediction(*each) for each in zip(*columns, strict=True)]
+
+    def _by_scores(self, X: Array) -> tuple[list[Any], ...]:
+        """The columns of answers of a classifier, from one mean and one variance."""
+        estimator, nothing = self.estimator, [None] * len(X)
+        model, rows = estimator.frozen_model(), estimator.model_inputs(X)
+        mean, std, unknown = model.mean(*rows), nothing, nothing
+        variance = np.ones(len(X))
+        if hasattr(estimator, "predict_variance"):
+            variance = model.variance(rows[0])
+            std = np.sqrt(variance).tolist()
+        if self.judge is not None:
+            unknown = self.judge.unknown(model, rows[0], mean, variance).tolist()
+        P, best = class_probabilities(mean, variance, self.temperature), mean.argmax(axis=1)
+        chances = P[np.arange(len(P)), best]
+        return model.names[best].tolist(), chances.tolist(), std, unknown
+
+
+def temperature(store: Store, *, keep: bool) -> float:
+    """The temperature of the probabilities of a classifier.
+
+    keep : whether to write it to the file, if that is possible
+    """
+    with store.session.lock, store.session.reading() as file:
+        held = store.session.follow()
+        state = cache.state_of(file, held.facts)
+        known = cache.read_temperature(file, state)
+    if known is not None:
+        return known
+    found = float(unnamed(held.estimator).temperature_)
+    if keep:
+        with suppress(KnowmoreError), store.session.lock, store.session.caching() as work:
+            if cache.state_of(work.file, work.held.facts) == state:
+                numbers = work.journal.numbers
+                number = cache.write_temperature(work.file, numbers.array, state, found)
+                work.journal.numbers = numbers.but(array=number)
+    return found
+
+
+def thresholds_of(store: Store, rate: float, *, keep: bool) -> Thresholds | None:
+    """Thresholds that tell known rows from unknown ones; None if the classifier cannot tell.
+
+    rate : the fraction of the examples that may be called unknown; its threshold is among them
+    keep : whether to write it to the file, if that is possible
+    """
+    with store.session.lock, store.session.reading() as file:
+        held = store.session.follow()
+        state = cache.state_of(file, held.facts)
+        kept = cache.read_thresholds(file, state)
+    estimator = unnamed(held.estimator)
+    if not rate or not _can_judge(estimator):
+        return None
+    if kept is not None and rate in kept.known:
+        return kept
+    found, weights = _compared(estimator, store.examples)
+    known = {} if kept is None else kept.known
+    told = Thresholds(weights, known | {rate: found.threshold(1 - rate)})
+    # A useless threshold is not cached, so that its warning repeats.
+    if keep and found.separates(1 - rate):
+        with suppress(KnowmoreError), store.session.lock, store.session.caching() as work:
+            if cache.state_of(work.file, work.held.facts) == state:
+                numbers = work.journal.numbers
+                number = cache.write_thresholds(work.file, numbers.array, state, told)
+                work.journal.numbers = numbers.but(array=number)
+    return told
+
+
+def _can_judge(estimator: Any) -> bool:
+    return isinstance(estimator, WITH_VARIANCE) and count_of(estimator.model_) > 1
+
+
+def _compared(estimator: Any, examples: Examples) -> tuple[Novelty, tuple[float, ...]]:
+    """A row beside the examples that are held; and the weights of `Thresholds`."""
+    model, reference = estimator.model_, None
+    weights: tuple[float, ...] = ()
+    if not model.keeps_rows:
+        learnt = np.flatnonzero(examples.weights > 0)
+        rows = learnt[np.linspace(0, len(learnt) - 1, min(len(learnt), _SAMPLE)).astype(int)]
+        reference = examples.X[rows], examples.labels[rows], examples.weights[rows]
+        weights = LEARNT if model.unrelated(examples.X[learnt]).any() else ()
+    elif model.has_gram:
+        weights = tuple(model.newness.weights.tolist())
+    return novelty(estimator, examples.X[:1], reference=reference), weights
+
+
+def predictions(
+    model: OpenModel, sources: Sequence[Source], predictor: Predictor
+) -> Iterator[tuple[list[Any], list[RowPrediction]]]:
+    """The ids of the records in each block of some sources, and the predictions for them.
+
+    Records without ids are numbered, through all sources.
+    """
+    done = 0
+    for source, block in ((each, block) for each in sources for block in each.blocks()):
+        X, kept = model.rows(source, block)
+        ids = [*range(done, done + len(block))] if block.ids is None else list(block.ids)
+        done += len(block)
+        if X is not None:
+            yield [ids[i] for i in kept], predictor(X)

@@ -1,0 +1,11 @@
+"""Sources of records to teach a model or ask it about: tables, arrays, streams, pictures.
+
+A source is read in blocks of records: an id, a label, numbers or a picture, and a contributor.
+Whatever is wrong with it is said in one line that names the place.
+"""
+
+from knowmore.workbench.sources.opening import open_source as open_source
+from knowmore.workbench.sources.opening import single_row as single_row
+from knowmore.workbench.sources.records import RecordBlock as RecordBlock
+from knowmore.workbench.sources.records import Source as Source
+from knowmore.workbench.sources.records import Wanted as Wanted

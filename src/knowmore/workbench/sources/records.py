@@ -1,0 +1,326 @@
+"""Records in blocks, the roles of the columns of a table, and cells that must be numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn, final
+
+import numpy as np
+
+from knowmore._base import Array, Id, some
+from knowmore.errors import InvalidInput
+from knowmore.store.reports import content
+
+if TYPE_CHECKING:
+    # Only a source of pictures pays for loading what reads them.
+    from knowmore.images import Picture
+
+# Rows of a table are turned into numbers so many at a time.
+ROWS = 4096
+# Hexadecimal digits of a content hash that serve as an id.
+_DIGITS = 16
+CONTRIBUTOR = "contributor"
+# How many columns at each end of a wide table an error names.
+_END = 10
+
+
+@final
+@dataclass(frozen=True)
+class Wanted:
+    """Requirements on a source.
+
+    label, id : the names of their columns; None: "label" and "id", if there are such
+    columns : the features that the model knows, in its order; None if it knows no names
+    labelled : whether there must be labels
+    usual_label, usual_id : what the model calls these columns
+    gaps : whether a cell of a table without a finite number is NaN; else it is an error
+    """
+
+    label: str | None = None
+    id: str | None = None
+    columns: tuple[str, ...] | None = None
+    labelled: bool = True
+    usual_label: str | None = None
+    usual_id: str | None = None
+    gaps: bool = False
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RecordBlock:
+    """Some records of a source, in order.
+
+    X : numbers (k, d), or k pictures
+    labels : k, or None if the source has none
+    ids : k, or None if the source has none
+    contributors : k, each None if it is not known
+    places : where each is in the source, for errors: "line 7"
+    """
+
+    X: Array | Sequence[Picture]
+    labels: Sequence[Any] | None
+    ids: Sequence[Id] | None
+    contributors: Sequence[str | None]
+    places: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def contents(self) -> list[bytes]:
+        """The SHA-256 of each row of numbers and of the label that the source gives it.
+
+        With that label, and not the one held: a label that was corrected by hand stays corrected
+        when the same source is learnt again.
+        """
+        rows = np.ascontiguousarray(self.X, dtype="<f8")
+        labels = [None] * len(rows) if self.labels is None else self.labels
+        return [content(row.tobytes(), label) for row, label in zip(rows, labels, strict=True)]
+
+
+def content_id(digest: bytes) -> str:
+    """The id of an example that has no other name.
+
+    >>> content_id(content(b"", "rose"))
+    'a7f92d3a0b180d0d'
+    """
+    return digest.hex()[:_DIGITS]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Something to read records from, perhaps only once.
+
+    name : as the user wrote it
+    blocks : the records
+    columns : the names of the features, if the source has them
+    pictures : whether its records are pictures
+    about : how the features in it were made from pictures, if they were
+    words : where the visual words of these features may be
+    skipped : what cannot be read, and why, by name; grows while blocks are read
+    ignored : columns that the model does not know, and does without
+    label, id : the names of these columns, if there are such
+    """
+
+    name: str
+    blocks: Callable[[], Iterator[RecordBlock]]
+    columns: tuple[str, ...] | None = None
+    pictures: bool = False
+    about: Mapping[str, Any] | None = None
+    words: Any = None
+    skipped: dict[str, str] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+    label: str | None = None
+    id: str | None = None
+
+
+@final
+@dataclass(frozen=True)
+class ColumnRoles:
+    """Which columns hold what; None for what the table does not have."""
+
+    label: str | None
+    id: str | None
+    contributor: str | None
+    features: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+    def source(self, name: str, blocks: Callable[[], Iterator[RecordBlock]]) -> Source:
+        """The table of this name as a source of named features."""
+        return Source(
+            name, blocks, self.features, ignored=self.ignored, label=self.label, id=self.id
+        )
+
+
+def layout(name: str, header: Sequence[str], wanted: Wanted) -> ColumnRoles:
+    """Which of the columns of a table hold what."""
+    twice = [column for column, times in Counter(header).items() if times > 1]
+    if twice:
+        raise InvalidInput(f"{name!r} has two columns {twice[0]!r}. Give each a name of its own.")
+    if "" in header:
+        place = list(header).index("") + 1
+        raise InvalidInput(
+            f"{name!r} has no name for column {place}. Give it one in the first line."
+        )
+    label = _role(name, header, wanted.label, (wanted.usual_label, "label"), "--label")
+    id_ = _role(name, header, wanted.id, (wanted.usual_id, "id"), "--id")
+    if wanted.labelled and label is None:
+        raise InvalidInput(
+            f"{name!r} has no column {wanted.usual_label or 'label'!r}. Name the one that holds "
+            f"the labels: --label COLUMN. "
+            f"There are {_columns(header)}."
+        )
+    contributor = CONTRIBUTOR if CONTRIBUTOR in header else None
+    taken = {label, id_, contributor}
+    there = [column for column in header if column not in taken]
+    known = wanted.columns
+    if known is None:
+        if not there:
+            raise InvalidInput(f"{name!r} has no columns of features, only {_columns(header)}.")
+        return ColumnRoles(label, id_, contributor, tuple(there), ())
+    missing = [column for column in known if column not in header]
+    if missing:
+        raise InvalidInput(
+            f"{name!r} has no column {missing[0]!r}, which the model has learnt from. The model "
+            f"knows {some(known)}; the file has {_columns(header)}."
+        )
+    unknown = tuple(column for column in there if column not in known)
+    if unknown and wanted.labelled:
+        raise InvalidInput(
+            f"{name!r} has a column {unknown[0]!r}, which the model does not know. It has learnt "
+            f"from {some(known)}. Take the column out."
+        )
+    return ColumnRoles(label, id_, contributor, known, unknown)
+
+
+def _columns(header: Sequence[str]) -> str:
+    """All columns for an error; of very many, those at both ends."""
+    shown = [repr(column) for column in header]
+    if len(shown) > 2 * _END:
+        shown[_END:-_END] = [f"{len(shown) - 2 * _END} more"]
+    return ", ".join(shown)
+
+
+def _role(
+    name: str, header: Sequence[str], asked: str | None, usual: tuple[str | None, ...], option: str
+) -> str | None:
+    """The column with the labels or ids, if there is one."""
+    if asked is None:
+        return next((one for one in usual if one in header), None)
+    if asked not in header:
+        raise InvalidInput(
+            f"{name!r} has no column {asked!r} for {option}. There are {_columns(header)}."
+        )
+    return asked
+
+
+def numbers(
+    name: str,
+    rows: Sequence[Sequence[Any]],
+    features: Sequence[str],
+    places: Any,
+    convert: Callable[[Any], float] = float,
+    *,
+    gaps: bool = False,
+) -> Array:
+    """Cells of rows as float64 (k, d); text and what is not finite is refused, by its place.
+
+    gaps : text is NaN instead, and what is not finite stays
+    """
+    try:
+        X = np.array([[convert(cell) for cell in row] for row in rows])
+    except (TypeError, ValueError, OverflowError):
+        if not gaps:
+            _refuse_first(name, rows, features, places, convert)
+        X = np.array([[_or_nan(convert, cell) for cell in row] for row in rows])
+    X = X.reshape(len(rows), len(features))
+    if not gaps:
+        check_finite(name, X, features, places)
+    return X
+
+
+def _or_nan(convert: Callable[[Any], float], cell: Any) -> float:
+    try:
+        return convert(cell)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+
+
+def check_finite(name: str, X: Array, features: Sequence[Any], places: Any) -> None:
+    """Raise InvalidInput at the first NaN or infinity."""
+    if X.dtype.kind == "f" and not np.isfinite(X).all():
+        i, j = np.argwhere(~np.isfinite(X))[0]
+        value = "NaN, not a number" if np.isnan(X[i, j]) else "infinite"
+        raise InvalidInput(
+            f"{name!r}, {places[i]}, column {features[j]!r}: the value is {value}. Fill it in, or "
+            f"leave the row out."
+        )
+
+
+def _refuse_first(
+    name: str,
+    rows: Sequence[Sequence[Any]],
+    features: Sequence[str],
+    places: Any,
+    convert: Callable[[Any], float],
+) -> NoReturn:
+    for row, place in zip(rows, places, strict=True):
+        for cell, column in zip(row, features, strict=True):
+            try:
+                convert(cell)
+            except (TypeError, ValueError, OverflowError):
+                where = f"{name!r}, {place}, column {column!r}"
+                if cell is None or (isinstance(cell, str) and not cell.strip()):
+                    problem = "there is no value. Fill it in, or leave the row out."
+                elif isinstance(cell, str) and _is_decimal_comma(cell):
+                    problem = f"{_short(cell)} has a decimal comma. Write a point."
+                else:
+                    problem = (
+                        f"{_short(cell)} is not a number. Features are numbers: take the column "
+                        f"out, or say what it is by --label or --id."
+                    )
+                raise InvalidInput(f"{where}: {problem}") from None
+    raise AssertionError("one of the cells is not a number")
+
+
+def _is_decimal_comma(cell: str) -> bool:
+    whole, _, rest = cell.strip().lstrip("+-").partition(",")
+    return whole.isdecimal() and rest.isdecimal()
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _ids(name: str, values: Sequence[Any], places: Sequence[str]) -> list[Id]:
+    """Ids, each a text that is not empty or a whole number."""
+    for value, place in zip(values, places, strict=True):
+        if value is None or value == "":
+            raise InvalidInput(f"{name!r}, {place}: there is no id. Give every row one, or none.")
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            raise InvalidInput(
+                f"{name!r}, {place}: the id {_short(value)} is neither text nor a whole number."
+            )
+    return list(values)
+
+
+def _labels(name: str, values: Sequence[Any], places: Sequence[str]) -> list[Any]:
+    """Labels, each a text that is not empty, a number, or true or false."""
+    for value, place in zip(values, places, strict=True):
+        if value is None or value != value or (isinstance(value, str) and not value.strip()):
+            raise InvalidInput(
+                f"{name!r}, {place}: there is no label. Fill it in, or leave the row out."
+            )
+        if not isinstance(value, (str, int, float)):
+            raise InvalidInput(
+                f"{name!r}, {place}: {_short(value)} cannot be a label. Give text or a number."
+            )
+    return list(values)
+
+
+def _contributors(name: str, values: Sequence[Any], places: Sequence[str]) -> list[str | None]:
+    """Contributors, each a text; None where it is empty."""
+    for value, place in zip(values, places, strict=True):
+        if value is not None and not isinstance(value, str):
+            raise InvalidInput(f"{name!r}, {place}: the contributor {_short(value)} is not text.")
+    return [value or None for value in values]
+
+
+def checked_block(
+    name: str,
+    X: Array,
+    columns: tuple[Sequence[Any] | None, Sequence[Any] | None, Sequence[Any] | None],
+    places: Sequence[str],
+) -> RecordBlock:
+    """Rows of a table with their labels, ids and contributors, each None if there is no column."""
+    labels, ids, contributors = columns
+    return RecordBlock(
+        X,
+        None if labels is None else _labels(name, labels, places),
+        None if ids is None else _ids(name, ids, places),
+        _contributors(name, contributors or [None] * len(X), places),
+        places,
+    )

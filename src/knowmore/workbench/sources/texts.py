@@ -1,0 +1,336 @@
+"""Tables in text: CSV files, and JSON lines from a file or as they come on standard input.
+
+Both are read by the standard library: pandas takes longer to load than most files to read.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from io import StringIO
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TextIO, final
+
+from knowmore._base import read_cell
+from knowmore.errors import InvalidInput
+from knowmore.workbench.sources.records import (
+    ROWS,
+    ColumnRoles,
+    RecordBlock,
+    Source,
+    Wanted,
+    checked_block,
+    layout,
+    numbers,
+)
+
+_DELIMITERS = ",;\t"
+# A first line with more numbers than this share of its cells names no columns.
+_HEADLESS = 0.5
+
+# The key of a list of all features, which then have no names.
+FEATURES = "features"
+# Bytes of standard input that are taken at a time.
+_CHUNK = 2**16
+
+
+@final
+@dataclass(frozen=True)
+class Sheet:
+    """The text of a CSV file that is in no folder, by the name that it has elsewhere."""
+
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    def open(self, *, newline: str, encoding: str) -> TextIO:
+        """As a file is opened; the text is decoded already."""
+        del encoding
+        return StringIO(self.text.removeprefix("\ufeff"), newline=newline)
+
+
+def csv_source(path: Path | Sheet, wanted: Wanted) -> Source:
+    """The rows of a CSV file; its first line names the columns.
+
+    Columns are separated by commas, semicolons or tabs, whichever the first line has most of. An
+    apostrophe before what a spreadsheet would run is not read: see `written_cell`.
+    """
+    name = str(path)
+    with _lines(path) as (reader, header):
+        del reader
+    plan = layout(name, header, wanted)
+    at = {column: i for i, column in enumerate(header)}
+    features = [at[column] for column in plan.features]
+
+    def blocks() -> Iterator[RecordBlock]:
+        with _lines(path) as (reader, _):
+            rows = _complete(name, reader, len(header))
+            while some := list(islice(rows, ROWS)):
+                places, cells = zip(*some, strict=True)
+
+                def column(which: str | None, cells: Any = cells) -> list[str] | None:
+                    return None if which is None else [read_cell(row[at[which]]) for row in cells]
+
+                numbered = [[row[j] for j in features] for row in cells]
+                X = numbers(name, numbered, plan.features, places, gaps=wanted.gaps)
+                labels, ids, who = map(column, (plan.label, plan.id, plan.contributor))
+                columns = labels if wanted.labelled else None, ids, who
+                yield checked_block(name, X, columns, places)
+
+    return plan.source(name, blocks)
+
+
+@contextmanager
+def _lines(path: Path | Sheet) -> Iterator[tuple[Any, list[str]]]:
+    """A reader of the lines after the first, and the names in that one."""
+    name = str(path)
+    reader: Any = None
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            first = file.readline()
+            delimiter = max(_DELIMITERS, key=first.count)
+            file.seek(0)
+            reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
+            header = [read_cell(cell.strip()) for cell in next(reader, [])]
+            if not header or header == [""]:
+                raise InvalidInput(f"{name!r} is empty. Its first line must name the columns.")
+            if sum(map(_is_number, header)) > _HEADLESS * len(header):
+                raise InvalidInput(
+                    f"{name!r} has numbers in its first line, {','.join(header)[:40]!r}, which "
+                    f"must name the columns. Write the names above it."
+                )
+            yield reader, header
+    except UnicodeDecodeError as error:
+        near = f" after line {reader.line_num}" if reader is not None else ""
+        byte = error.object[error.start]
+        raise InvalidInput(
+            f"{name!r} is not UTF-8: it has the byte 0x{byte:02x}{near}. Save it as UTF-8."
+        ) from error
+    except csv.Error as error:
+        raise InvalidInput(
+            f"{name!r}, line {reader.line_num}: not CSV, {error}. Is a quotation mark missing?"
+        ) from error
+    except OSError as error:
+        raise InvalidInput(f"{name!r} cannot be read: {error.strerror or error}.") from error
+
+
+def _complete(name: str, reader: Any, width: int) -> Iterator[tuple[str, list[str]]]:
+    """The rows that are not blank, each with its place; each must have as many cells as names."""
+    found = False
+    for row in reader:
+        if not any(cell.strip() for cell in row):
+            continue
+        found = True
+        place = f"line {reader.line_num}"
+        if len(row) != width:
+            raise InvalidInput(
+                f"{name!r}, {place}: it has {len(row)} values, but the first line names {width} "
+                f"columns. Is a separator missing, or one too many?"
+            )
+        yield place, row
+    if not found:
+        raise InvalidInput(f"{name!r} has no rows below its first line.")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+# -- JSON lines ---------------------------------------------------------------------------------
+
+
+def lines_source(path: Path | None, wanted: Wanted, *, streaming: bool = False) -> Source:
+    """The objects of a file of JSON lines, or of standard input.
+
+    streaming : a block is what has come so far, and a line that cannot be used is skipped
+    """
+    name = "-" if path is None else str(path)
+    if streaming:
+        wanted = replace(wanted, gaps=False)
+    lines = _chunks(path)
+    first: list[list[tuple[int, bytes]]] = []
+    skipped: dict[str, str] = {}
+    plan: ColumnRoles | None = None
+    # The first line tells the columns; it is read now, and given out later.
+    for chunk in lines:
+        first.append(chunk)
+        for number, line in chunk:
+            try:
+                plan = _layout(name, _object(name, number, line), wanted)
+                break
+            except InvalidInput:
+                if not streaming:
+                    raise
+        if plan is not None:
+            break
+    if plan is None:
+        problem = "None of the lines can be used" if any(first) else "There are no lines"
+        for chunk in first:
+            for number, line in chunk:
+                # The reason of the first says most.
+                _layout(name, _object(name, number, line), wanted)
+        raise InvalidInput(f"{problem} in {_called(name)}. Give a JSON object on each.")
+    found = plan
+
+    def blocks() -> Iterator[RecordBlock]:
+        for chunk in chain(first, lines):
+            rows = iter(chunk)
+            while some := list(islice(rows, ROWS)):
+                block = _usable(name, some, found, wanted, skipped if streaming else None)
+                if block is not None:
+                    yield block
+
+    source = found.source(name, blocks)
+    return replace(source, columns=_named(found), skipped=skipped)
+
+
+def parsed(text: str, wanted: Wanted) -> Source:
+    """A JSON object, or a list of numbers, from the command line."""
+    name = "the row"
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"{text!r} is not JSON: {error}.") from error
+    row = {FEATURES: value} if isinstance(value, list) else value
+    if not isinstance(row, dict):
+        raise InvalidInput(f"{text!r} is no JSON object. Give names and numbers: {{...}} or [...].")
+    plan = _layout(name, row, wanted)
+    block = _block(name, [(1, row)], plan, wanted)
+    return Source(name, lambda: iter([block]), _named(plan), ignored=plan.ignored)
+
+
+def _named(plan: ColumnRoles) -> tuple[str, ...] | None:
+    """The names of the features; None if a list holds them all."""
+    return None if plan.features == (FEATURES,) else plan.features
+
+
+def _layout(name: str, row: Mapping[str, Any], wanted: Wanted) -> ColumnRoles:
+    if FEATURES not in row or not isinstance(row[FEATURES], list):
+        return layout(name, list(row), wanted)
+    return layout(name, list(row), replace(wanted, columns=(FEATURES,)))
+
+
+def _usable(
+    name: str,
+    some: list[tuple[int, bytes]],
+    plan: ColumnRoles,
+    wanted: Wanted,
+    skipped: dict[str, str] | None,
+) -> RecordBlock | None:
+    """A block of all lines, or of the usable ones if `skipped` takes the others."""
+    if skipped is None:
+        return _block(name, [(n, _object(name, n, line)) for n, line in some], plan, wanted)
+    rows = []
+    for number, line in some:
+        try:
+            row = _object(name, number, line)
+            _block(name, [(number, row)], plan, wanted)
+            rows.append((number, row))
+        except InvalidInput as error:
+            place = f"line {number}"
+            why = str(error).removeprefix(f"{name!r}, {place}").lstrip(",: ")
+            skipped[place] = why
+            print(f"Skipped: {place}: {why}", file=sys.stderr, flush=True)
+    return _block(name, rows, plan, wanted) if rows else None
+
+
+def _block(
+    name: str, rows: Sequence[tuple[int, Mapping[str, Any]]], plan: ColumnRoles, wanted: Wanted
+) -> RecordBlock:
+    places = [f"line {number}" for number, _ in rows]
+    objects = [row for _, row in rows]
+    keys = {plan.id, plan.label, plan.contributor, *plan.features, *plan.ignored} - {None}
+    for row, place in zip(objects, places, strict=True):
+        needed = [*plan.features, *filter(None, [plan.id, plan.label if wanted.labelled else None])]
+        for key in needed:
+            if key not in row:
+                raise InvalidInput(
+                    f"{name!r}, {place}: there is no {key!r}, which the first line has."
+                )
+        for key in row:
+            if key not in keys and wanted.labelled:
+                raise InvalidInput(f"{name!r}, {place}: {key!r} is not in the first line.")
+    if plan.features == (FEATURES,):
+        X = _listed(name, [row[FEATURES] for row in objects], places)
+    else:
+        cells = [[row[key] for key in plan.features] for row in objects]
+        X = numbers(name, cells, plan.features, places, _strict, gaps=wanted.gaps)
+    labels = [row[plan.label] for row in objects] if plan.label and wanted.labelled else None
+    who = [row.get(plan.contributor) for row in objects] if plan.contributor else None
+    ids = [row[plan.id] for row in objects] if plan.id else None
+    return checked_block(name, X, (labels, ids, who), places)
+
+
+def _listed(name: str, vectors: list[Any], places: list[str]) -> Any:
+    """Lists of numbers as an array; all must be as long as the first."""
+    if not isinstance(vectors[0], list) or not vectors[0]:
+        raise InvalidInput(f"{name!r}, {places[0]}: 'features' is not a list of numbers.")
+    for vector, place in zip(vectors, places, strict=True):
+        if not isinstance(vector, list) or len(vector) != len(vectors[0]):
+            got = f"{len(vector)} numbers" if isinstance(vector, list) else "no list"
+            raise InvalidInput(
+                f"{name!r}, {place}: 'features' is {got}, not {len(vectors[0])} as in {places[0]}."
+            )
+    columns = [str(j) for j in range(len(vectors[0]))]
+    return numbers(name, vectors, columns, places, _strict)
+
+
+def _strict(value: Any) -> float:
+    """A number of JSON; float() would take texts and truth values, too."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError
+    return float(value)
+
+
+def _object(name: str, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{name!r}, line {number}: not JSON, {error}.") from error
+    if not isinstance(row, dict):
+        raise InvalidInput(
+            f"{name!r}, line {number}: not a JSON object. Write {{...}} on each line."
+        )
+    return row
+
+
+def _chunks(path: Path | None) -> Iterator[list[tuple[int, bytes]]]:
+    """Lines that are not blank, with their numbers, as many as have come each time."""
+    rest, number = b"", 0
+    with _descriptor(path) as descriptor:
+        while data := os.read(descriptor, _CHUNK):
+            *lines, rest = (rest + data).split(b"\n")
+            chunk = [(number + 1 + i, line) for i, line in enumerate(lines) if line.strip()]
+            number += len(lines)
+            if chunk:
+                yield chunk
+        if rest.strip():
+            yield [(number + 1, rest)]
+
+
+@contextmanager
+def _descriptor(path: Path | None) -> Iterator[int]:
+    if path is None:
+        yield sys.stdin.fileno()
+        return
+    try:
+        with path.open("rb") as file:
+            yield file.fileno()
+    except OSError as error:
+        raise InvalidInput(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
+
+
+def _called(name: str) -> str:
+    return "standard input" if name == "-" else repr(name)

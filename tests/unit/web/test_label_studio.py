@@ -1,0 +1,272 @@
+"""Label Studio asks, teaches, corrects and deletes; the model follows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from served import serving
+
+import knowmore
+from knowmore import GPClassifier, GPRegressor
+from knowmore.errors import InvalidInput
+from knowmore.web.label_studio import control, forget, learn
+
+VIEW = """<View><!-- a comment --><Text name="subject" value="$text"/>
+<Choices name="kind" toName="subject"><Choice value="near"/></Choices></View>"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(10, 2)), rng.normal(size=(10, 2)) + 4])
+    with knowmore.open(tmp_path / "m.km", GPClassifier()) as store:
+        store.add(X, np.repeat(["near", "far"], 10))
+    return tmp_path / "m.km"
+
+
+def annotation(number, choice, **more):
+    result = [{"from_name": "kind", "to_name": "subject", "value": {"choices": [choice]}}]
+    return {"id": number, "result": result, "completed_by": 7, "was_cancelled": False} | more
+
+
+def event(action, *annotations, data=None):
+    task = {"id": 1, "data": data or {"x0": 30.0, "x1": 30, "text": "a stone"}}
+    about = (
+        {"annotation": annotations[0]} if len(annotations) == 1 else {"annotations": [*annotations]}
+    )
+    return {"action": action, "task": task, "project": {"id": 2}} | about
+
+
+def test_predictions_in_its_form(path):
+    with serving(path, label_studio=True) as ask:
+        assert ask.get("/health") == (200, {"status": "UP"})
+        assert ask.post("/setup", {"project": "1.2", "schema": VIEW}) == (
+            200,
+            {"model_version": "1"},
+        )
+        tasks = [{"id": 1, "data": {"x0": 4, "x1": "4.0"}}, {"id": 2, "data": {"x0": 999, "x1": 0}}]
+        status, body = ask.post(
+            "/predict", {"tasks": tasks, "label_config": VIEW, "project": "1.2"}
+        )
+        assert status == 200
+        assert body["model_version"] == "1"
+        known, strange = body["results"]
+        value = {"choices": ["far"]}
+        item = {"from_name": "kind", "to_name": "subject", "type": "choices", "value": value}
+        assert known["result"] == [item]
+        assert 0.5 < known["score"] <= 1
+        assert known["model_version"] == "1"
+        # What the model does not know it does not suggest.
+        assert strange["result"] == []
+        assert ask.post("/predict", {"rows": [[4.0, 4.0]]})[1]["predictions"][0]["label"] == "far"
+
+
+def test_an_annotation_is_learnt_corrected_and_forgotten(path):
+    def told(status, body):
+        assert status == 201
+        return {
+            name: n for name, n in body.items() if n and name not in ("status", "model_version")
+        }
+
+    with serving(path, label_studio=True) as ask:
+        assert told(
+            *ask.post("/webhook", event("ANNOTATION_CREATED", annotation(17, "stone")))
+        ) == {"added": 1}
+        question = {"rows": [[30.0, 30.0]]}
+        assert ask.post("/predict", question)[1]["predictions"][0]["label"] == "stone"
+        assert told(*ask.post("/webhook", event("ANNOTATION_UPDATED", annotation(17, "rock")))) == {
+            "relabelled": 1
+        }
+        assert ask.post("/predict", question)[1]["predictions"][0]["label"] == "rock"
+        with knowmore.open(path) as store:
+            (record,) = store.records(["label-studio/17"])
+            assert (record.contributor, record.origin) == ("label-studio/7", "label-studio")
+        gone = {"action": "ANNOTATIONS_DELETED", "annotations": [{"id": 17}, {"id": 99}]}
+        assert told(*ask.post("/webhook", gone)) == {"forgotten": 1}
+        assert ask.post("/predict", question)[1]["predictions"][0]["label"] != "rock"
+        status, body = ask.post("/train", {})
+        assert (status, body["model_version"]) == (201, "4")
+    with knowmore.open(path) as store:
+        assert [one.verb for one in store.log()] == ["add", "add", "relabel", "forget"]
+        assert b"label-studio/17" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+def test_an_annotation_that_was_undone_is_forgotten_too(emptied, path):
+    """The example stays in the file until the next edit, though the model has removed it."""
+    with knowmore.open(path) as store:
+        learn(store, event("ANNOTATION_CREATED", annotation(17, "stone")))
+        store.undo()
+        assert b"label-studio/17" in path.read_bytes()
+        gone = {"action": "ANNOTATIONS_DELETED", "annotations": [{"id": 17}, {"id": 99}]}
+        empty = event("ANNOTATION_UPDATED", annotation(17, "stone", result=[]))
+        done = learn(store, empty) if emptied else forget(store, gone)
+        assert done["forgotten"] == 1
+        assert b"label-studio/17" not in path.read_bytes()
+
+
+def test_a_task_that_is_skipped_teaches_nothing(path):
+    with serving(path, label_studio=True) as ask:
+        skipped = event("ANNOTATION_CREATED", annotation(1, "near", was_cancelled=True))
+        assert ask.post("/webhook", skipped)[1]["ignored"] == 1
+        ask.post("/webhook", event("ANNOTATION_CREATED", annotation(2, "near")))
+        later = event("ANNOTATION_UPDATED", annotation(2, "near", result=[]))
+        assert ask.post("/webhook", later)[1]["forgotten"] == 1
+        other = ask.post("/webhook", {"action": "TASKS_CREATED"})
+        assert other == (200, {"status": "ignored", "action": "TASKS_CREATED"})
+
+
+@pytest.mark.slow(fast=10)
+@pytest.mark.parametrize(
+    ("route", "message", "detail"),
+    [
+        (
+            "/predict",
+            {"tasks": [], "label_config": None},
+            "The labelling interface is missing, too",
+        ),
+        ("/predict", {"tasks": 3, "label_config": VIEW}, "The tasks are not a list."),
+        ("/predict", {"tasks": [3], "label_config": VIEW}, "The message has no data of the task."),
+        (
+            "/predict",
+            {"tasks": [{"id": 5, "data": {"x0": 1}}], "label_config": VIEW},
+            "The data of task 5 lack 'x1'",
+        ),
+        (
+            "/predict",
+            {"tasks": [{"id": 5, "data": {"x0": 1, "x1": "a"}}], "label_config": VIEW},
+            "'x1' of task 5 is not a number: 'a'.",
+        ),
+        ("/predict", {"row": []}, "rows: Field required."),
+        ("/predict", "{", "The body is not JSON"),
+        ("/predict", "[]", "The body is not a JSON object."),
+        ("/setup", {"schema": "<View/>"}, "The labelling interface has no <Choices"),
+        ("/webhook", {"action": "ANNOTATION_CREATED"}, "The message has no annotation."),
+        (
+            "/webhook",
+            {"action": "ANNOTATION_DELETED", "annotation": {}},
+            "The annotation has no number.",
+        ),
+        (
+            "/webhook",
+            {"action": "ANNOTATION_CREATED", "annotation": annotation(1, "a")},
+            "The message has no data of the task.",
+        ),
+        (
+            "/webhook",
+            event(
+                "ANNOTATION_CREATED",
+                annotation(1, "a", result=[{"value": {"choices": ["a", "b"]}}]),
+            ),
+            "2 classes were chosen",
+        ),
+        *[
+            ("/webhook", event("ANNOTATION_CREATED", annotation(1, "a", **more)), detail)
+            for more, detail in [
+                ({"result": 5}, "The result of the annotation is not a list"),
+                ({"result": [5]}, "The result of the annotation is not a list"),
+                ({"result": [{"value": None}]}, "The result of the annotation is not a list"),
+                ({"result": [{"value": [1]}]}, "The result of the annotation is not a list"),
+                ({"result": [{"value": {"choices": 1}}]}, "The result of the annotation is not"),
+                ({"result": [{"value": {"choices": [None]}}]}, "The choice of the annotation is"),
+                ({"result": [{"value": {"choices": [{}]}}]}, "The choice of the annotation is"),
+                ({"result": [{"value": {"choices": [""]}}]}, "The choice of the annotation is"),
+                ({"id": True}, "The annotation has no number."),
+                ({"completed_by": ["x"]}, "Who completed the annotation is neither a number"),
+                ({"result": [{"value": {"choices": ["\ud800"]}}]}, "The body has text that is not"),
+                ({"completed_by": "\ud800"}, "The body has text that is not Unicode."),
+            ]
+        ],
+        (
+            "/webhook",
+            event("ANNOTATION_CREATED", annotation(1, "a"), data={"x0": 10**400, "x1": 1}),
+            "'x0' of task 1 is not a number",
+        ),
+        (
+            "/webhook",
+            event("ANNOTATION_CREATED", annotation(1, "near"), annotation(1, "far")),
+            "The message has the annotation 1 twice.",
+        ),
+        (
+            "/predict",
+            {"tasks": [{"id": 5, "data": {"x0": 10**400, "x1": 1}}], "label_config": VIEW},
+            "'x0' of task 5 is not a number",
+        ),
+        ("/webhook", '{"action": ' + "[" * 100_000, "The body is nested too deeply."),
+        ("/webhook", '{"action": ' + "9" * 5000 + "}", "The body is not JSON"),
+        ("/setup", {"schema": "<a>\ud800</a>"}, "The body has text that is not Unicode."),
+    ],
+)
+def test_bad_messages(route, message, detail, path):
+    with serving(path, label_studio=True) as ask:
+        status, body = ask.post(route, message)
+        assert status == 422
+        assert body["detail"].startswith(detail)
+        assert ask.get("/readyz")[0] == 200
+    with knowmore.open(path) as store:
+        assert len(store) == 20
+
+
+def test_a_message_is_learnt_as_a_whole_or_not_at_all(path):
+    def created(*annotations):
+        return event("ANNOTATIONS_CREATED", *annotations)
+
+    with serving(path, label_studio=True) as ask:
+        bad = annotation(2, "near", result=[{"value": {"choices": ["near", "far"]}}])
+        assert ask.post("/webhook", created(annotation(1, "near"), bad))[0] == 422
+        with knowmore.open(path) as store:
+            assert len(store) == 20
+        assert ask.post("/webhook", created(*(annotation(i, "near") for i in (1, 2))))[0] == 201
+        mixed = (annotation(1, "far"), annotation(2, "near", result=[]), annotation(3, "far"))
+        status, body = ask.post("/webhook", created(*mixed))
+        assert status == 201
+        assert [body[one] for one in ("added", "relabelled", "forgotten", "ignored")] == [
+            1,
+            1,
+            1,
+            0,
+        ]
+    with knowmore.open(path) as store:
+        assert [one.verb for one in store.log()] == ["add", "add", "annotate", "forget"]
+        assert store.ids_[20:].tolist() == ["label-studio/1", "label-studio/3"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "choice", "label"),
+    [([1, 2], "2", 2), ([True, False], "true", True), ([1.0, 2.0], "2", 2.0)],
+)
+def test_choices_take_the_type_of_the_labels(labels, choice, label, tmp_path):
+    with knowmore.open(tmp_path / "m.km", GPClassifier()) as store:
+        store.add([[0.0, 0.0], [9.0, 9.0]], labels)
+    with serving(tmp_path / "m.km", label_studio=True) as ask:
+        assert ask.post("/webhook", event("ANNOTATION_CREATED", annotation(1, choice)))[0] == 201
+        status, body = ask.post("/webhook", event("ANNOTATION_CREATED", annotation(2, "cat")))
+        assert status == 422
+        assert body["detail"].startswith("'cat' was chosen, but the model has labels such as")
+        huge = event("ANNOTATION_CREATED", annotation(3, "9" * 400))
+        assert ask.post("/webhook", huge)[0] == 422
+    with knowmore.open(tmp_path / "m.km") as store:
+        assert store.records(["label-studio/1"])[0].label == label
+
+
+def test_models_that_it_cannot_teach(tmp_path):
+    with knowmore.open(tmp_path / "e.km", GPClassifier()):
+        pass
+    with knowmore.open(tmp_path / "r.km", GPRegressor()) as store:
+        store.add([[0.0, 0.0]], [1.0])
+    created = event("ANNOTATION_CREATED", annotation(1, "a"))
+    with serving(tmp_path / "e.km", label_studio=True) as ask:
+        status, body = ask.post("/webhook", created)
+        assert (status, body["detail"][:36]) == (422, "The model holds no examples yet, so ")
+    with serving(tmp_path / "r.km", label_studio=True) as ask:
+        status, body = ask.post("/webhook", created)
+        assert status == 422
+        assert body["detail"].startswith("The model predicts numbers, but Label Studio's choices")
+
+
+@pytest.mark.parametrize(
+    "config", [None, 3, "", "<View>", "<!DOCTYPE a [<!ENTITY b 'c'>]><View/>", "x" * 200_000]
+)
+def test_interfaces_that_are_none(config):
+    with pytest.raises(InvalidInput, match=r"^The labelling interface "):
+        control(config)
