@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, final
@@ -424,12 +423,16 @@ def _free(path: Path) -> Iterator[Free]:
     """The free bytes in the order of tables; raises Malformed."""
     address = f"{path.absolute().as_uri()}?mode=ro"
     try:
-        with closing(sqlite3.connect(address, uri=True, isolation_level=None)) as connection:
+        connection = sqlite3.connect(address, uri=True, isolation_level=None)
+        # No `closing`: an interrupt on the way into its end would leave the file locked.
+        try:
             # A transaction for reading: nobody changes a page in the meantime.
             connection.execute("BEGIN")
             roots = connection.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage")
             counts = {int(page): name not in _NO_EXAMPLES for name, page in roots.fetchall()}
             yield from free_bytes(reader(path), path.stat().st_size, counts)
+        finally:
+            connection.close()
     # A damaged schema may have numbers that are none, and text that is none.
     except (sqlite3.Error, OSError, ValueError) as error:
         raise Malformed(str(error)) from error
