@@ -25,7 +25,7 @@ from knowmore.insight import novelty, suggest, tune
 from knowmore.kernels import median_rbf
 
 METHODS = ("combined", "mahalanobis", "probability", "variance", "score", "null_space")
-CRITERIA = ("reduction", "margin", "uncertainty", "variance", "emoc", "random")
+CRITERIA = ("reduction", "margin", "variance", "random")
 NOISE = 0.01
 
 

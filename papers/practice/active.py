@@ -19,7 +19,7 @@ from knowmore.insight import suggest
 from knowmore.kernels import HistogramIntersection
 from papers.arrays import Array
 from papers.findings import Progress, silent
-from papers.practice import coefficients
+from papers.practice import criteria as earlier
 from papers.practice.rows import Figure, Found, Row, attempted
 from papers.practice.tables import CALTECH256, DIGITS, EMBEDDINGS, PYRAMIDS, SCENES, look
 
@@ -149,8 +149,8 @@ def _course(
         if len(held) >= budget:
             return
         count = min(step, budget - len(held))
-        if criterion in coefficients.CRITERIA:
-            picks = coefficients.suggested(clf, X[rest], count, criterion)
+        if criterion in earlier.CRITERIA:
+            picks = earlier.suggested(clf, X[rest], count, criterion)
         else:
             seed = 1000 * run + len(held)
             picks = suggest(clf, X[rest], count, criterion, random_state=seed).indices

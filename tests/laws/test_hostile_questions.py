@@ -137,7 +137,7 @@ def by_insight(estimator):
     if isinstance(estimator, GPClassifier):
         for method in (None, "mahalanobis", "variance", "score", "probability", "null_space"):
             yield f"novelty by {method}", partial(_novelty, method)
-        for criterion in (None, "variance", "uncertainty", "margin", "reduction", "emoc"):
+        for criterion in (None, "variance", "margin", "reduction"):
             yield f"suggest by {criterion}", partial(_suggest, criterion)
         yield "calibrated", lambda clf, Q: insight.calibrate(clf).predict_proba(Q)
         yield "reliability", lambda clf, Q: insight.reliability(clf, Q, np.arange(len(Q)) % 3)

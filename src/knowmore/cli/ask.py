@@ -15,7 +15,7 @@ Rate = Annotated[
         help="Call unknown what is newer than all but this share of the examples.", min=0, max=1
     ),
 ]
-Criterion = Literal["reduction", "margin", "uncertainty", "variance", "emoc", "random"]
+Criterion = Literal["reduction", "margin", "variance", "random"]
 Method = Literal["combined", "mahalanobis", "probability", "variance", "score", "null_space"]
 
 

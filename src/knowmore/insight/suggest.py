@@ -7,9 +7,9 @@ pool. The means move with the label; until it is known, a plausible one takes it
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from numbers import Real
 from typing import Any, final
 
@@ -32,30 +32,18 @@ from knowmore._base import (
 )
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.insight.asking import WITH_VARIANCE, asked, generator, inputs, processes
-from knowmore.kernels import corner, cross
+from knowmore.kernels import cross
 from knowmore.linalg import blocks, product
-from knowmore.models import (
-    Following,
-    Forest,
-    KernelModel,
-    LinearModel,
-    answered,
-    class_probabilities,
-    columns_in,
-    finite,
-)
+from knowmore.models import Following, KernelModel, answered, columns_in, finite
 
-# How many rows of a matrix of the whole pool are processed at a time.
-_ROWS = 256
 # How many rows of the pool stand for all of it, at most, and how many numbers may go into that.
 _SOME = 1024
 _NUMBERS = 2**24
 # Where no class is in doubt, variances alone decide.
 _LEAST_DOUBT = 1e-3
-_CRITERIA = ("reduction", "margin", "uncertainty", "variance", "emoc", "random")
+_CRITERIA = ("reduction", "margin", "variance", "random")
 # Criteria that earlier versions had: a user who still asks for one is told what replaces it.
-_WITHDRAWN = ("weight", "impact")
-AnyModel = KernelModel | LinearModel | Forest
+_WITHDRAWN = ("uncertainty", "emoc", "weight", "impact")
 
 
 @final
@@ -96,38 +84,29 @@ def suggest(
     It is a GPClassifier, ForestGPClassifier or LinearGPClassifier; by variance or at random, also
     one of values.
 
-    They are picked one after the other. From then on each pick counts as an example with its most
-    plausible label: the variances around it fall, the means move towards that label, and similar
-    rows become less useful. By "variance" and "reduction" only the variances fall: the first labels
-    may all be of classes yet unknown. A row with exactly the same features waits until no others
-    are left. No label is asked for. The first pick is by the criterion alone. In a forest a pick
-    joins one leaf of each tree, and the trees keep their shape.
+    They are picked one after the other, the first by the criterion alone. From then on each pick
+    counts as an example with its most plausible label: the variances around it fall, the means move
+    towards that label, and similar rows become less useful. By "variance" and "reduction" only the
+    variances fall: the first labels may all be of classes yet unknown. A row with exactly the same
+    features waits until no others are left. In a forest a pick joins one leaf of each tree, and the
+    trees keep their shape.
 
     Parameters
     ----------
     criterion : None is "reduction", for a forest "margin", for values "variance". mu^(c) are the
-        scores, sigma_*^2 the variance with the noise; t^(c') is 1 for the class in question and -1
-        for the others, and means are over c'
+        scores, sigma_*^2 is the variance with the noise
         "reduction": d(x) sum_j d(x_j) c(x, x_j)^2 / sigma_*^2, how much the variances in the pool
         would fall, where classes are in doubt: c is the posterior covariance, and the doubt d is
         1 - (mu_(1) - mu_(2)) / 2, at least 0.001. Of a large pool about a thousand rows, evenly
         spaced, stand for all x_j. Forests have other covariances in each tree.
-        "variance": sigma_*^2, the least known.
-        "uncertainty": min_c |mu^(c)| / sigma_*, the smallest first (Kapoor et al.).
         "margin": how far the two best classes are apart, (mu_(1) - mu_(2)) / sigma_*, the smallest
         first.
-        "emoc": the expected change of the scores in the pool (Freytag, Rodner and Denzler): mean
-        |t - mu| expected under the present probabilities, over sigma_*^2, times the mean absolute
-        covariance with the pool. It takes the memory of a matrix (u, u), at first of two; a linear
-        model takes none of it, but the time to compute that matrix anew for each pick. Forests
-        have other covariances in each tree.
+        "variance": sigma_*^2, the least known.
         "random": drawn at random.
     random_state : a seed for "random"
     following : the answers of this model for X_pool, if they were followed through its edits: most
         of the work is done then
 
-    Examples
-    --------
     >>> from knowmore import GPClassifier
     >>> clf = GPClassifier().fit([[0.0], [1.0], [5.0], [6.0]], ["low", "low", "high", "high"])
     >>> suggest(clf, [[0.5], [3.1], [9.0], [9.1], [-3.0]], n=2, criterion="variance")
@@ -135,37 +114,42 @@ def suggest(
     index   value                                         reason
         3  0.4912   unlike what is known: standard deviation 0.7
         4  0.4672  unlike what is known: standard deviation 0.68
-    >>> suggest(clf, [[0.5], [3.1], [5.5]], criterion="margin").reasons
-    ("'high' or 'low': scores 0.041 and -0.041, standard deviation 0.41",)
     """
     gp, criterion = _asked(model, criterion)
     X, _ = inputs(model, X_pool, "X_pool")
-    if not isinstance(following, Following | None):
-        raise InvalidType(f"following is {a_type(following)}. Give a Following of X_pool, or None.")
-    if following is not None and not (following.model is gp and np.array_equal(following.X, X)):
-        raise InvalidInput("following is of another model or of other rows. Let it follow first.")
+    _check_following(following, gp, X)
     n = whole_number("n", n, 1, X.shape[0])
     found = _picks(gp, X, n, criterion, random_state, following)
     rows, values, reasons = zip(*((i, v[i], reason) for i, v, reason in found), strict=True)
     return Suggestion(np.array(rows), np.array(values), reasons, criterion)
 
 
-def _asked(model: Any, criterion: str | None) -> tuple[AnyModel, str]:
+def _check_following(following: Following | None, gp: Any, X: Any) -> None:
+    """Raise InvalidInput if these are answers of another model than gp or for other rows than X."""
+    if not isinstance(following, Following | None):
+        raise InvalidType(f"following is {a_type(following)}. Give a Following of X_pool, or None.")
+    if following is not None and not (following.model is gp and np.array_equal(following.X, X)):
+        raise InvalidInput("following is of another model or of other rows. Let it follow first.")
+
+
+def _asked(model: Any, criterion: str | None) -> tuple[Any, str]:
     """The Gaussian process of a fitted estimator, and the criterion, if it applies to it."""
     if isinstance(criterion, str) and criterion in _WITHDRAWN:
         raise InvalidInput(
-            f"criterion={criterion!r} is gone: in our measurements it saved no labels over "
-            f"rows drawn at random. Ask for 'reduction' or 'margin'."
+            f"criterion={criterion!r} is gone: in our measurements it took more labels than "
+            f"'reduction' and 'margin'. Ask for one of these."
         )
     if criterion is not None:
         choice("criterion", criterion, _CRITERIA)
     about = "" if criterion in (None, "variance", "random") else f"criterion={criterion!r}"
-    gp: AnyModel = asked(model, WITH_VARIANCE, about, "criterion='variance' or 'random'")
+    gp = asked(model, WITH_VARIANCE, about, "criterion='variance' or 'random'")
     if criterion is None:
-        return gp, _best(gp)
+        if gp.classes and gp.one_covariance:
+            return gp, "reduction"
+        return gp, "margin" if gp.classes and len(gp.names) > 1 else "variance"
     if criterion == "margin" and len(gp.names) < 2:
-        raise InvalidInput("criterion='margin' needs two classes, not one. Ask for 'uncertainty'.")
-    if criterion in ("reduction", "emoc") and not gp.one_covariance:
+        raise InvalidInput("criterion='margin' needs two classes, not one. Ask for 'variance'.")
+    if criterion == "reduction" and not gp.one_covariance:
         raise InvalidInput(
             f"criterion={criterion!r} is about the covariances of one Gaussian process, and each "
             f"leaf of a forest has its own. Ask for 'margin'."
@@ -173,17 +157,8 @@ def _asked(model: Any, criterion: str | None) -> tuple[AnyModel, str]:
     return gp, criterion
 
 
-def _best(gp: AnyModel) -> str:
-    """The criterion that a model is asked by unless told otherwise."""
-    if not gp.classes:
-        return "variance"
-    if gp.one_covariance:
-        return "reduction"
-    return "margin" if len(gp.names) > 1 else "uncertainty"
-
-
 def _picks(
-    gp: AnyModel,
+    gp: Any,
     X: Any,
     n: int,
     criterion: str,
@@ -200,7 +175,7 @@ def _picks(
             yield row, values.copy(), "drawn at random"
             values[row] = np.nan
         return
-    pool = _pool_of(gp, X, following)
+    pool = _Pool(gp, X, following)
     picked, twins = np.zeros((2, X.shape[0]), dtype=bool)
     for count in range(n):
         values = np.where(picked if twins.all() else twins, np.nan, _values(criterion, pool))
@@ -211,32 +186,20 @@ def _picks(
         twins |= np.concatenate([(x == block).all(axis=1) for block in blocks(X)])
         if count < n - 1:
             # A label of a known class would be wrong for most rows if few classes are known.
-            still = criterion in ("variance", "reduction")
-            pool.pick(row, None if still else int(pool.mean[row].argmax()))
+            pool.pick(row, int(pool.mean[row].argmax()) if criterion == "margin" else None)
 
 
 def _values(criterion: str, pool: _Pool) -> Array:
     """The values of all rows, (u,), larger is better."""
     if criterion == "variance":
-        # In the units of the values; of several targets, the mean.
-        return np.asarray(pool.variance * pool.square)
-    mean, deviation = pool.mean, np.sqrt(pool.variance)
-    if criterion == "uncertainty":
-        # Noise is counted once: sigma_*^2 includes it already.
-        return np.asarray(-abs(mean).min(axis=1) / deviation)
+        return pool.variance
+    apart = _apart(pool.mean)
     if criterion == "margin":
-        return np.asarray(-_apart(mean) / deviation)
-    # `_asked` refuses the other criteria for forests.
-    assert isinstance(pool, _Process)
-    if criterion == "reduction":
-        doubt = np.maximum(1 - _apart(mean) / 2, _LEAST_DOUBT)
-        return np.asarray(doubt * pool.reduction(doubt))
-    # mean_c' |t^(c') - mu^(c')| for each class c that the label may be, (u, M).
-    apart, near = abs(1 + mean), abs(1 - mean)
-    surprise = (apart.sum(axis=1, keepdims=True) - apart + near) / mean.shape[1]
-    # delta f(x_j) = (t - mu) / sigma_*^2 c(x_*, x_j), c the posterior covariance.
-    expected = np.einsum("ij,ij->i", class_probabilities(mean, pool.variance), surprise)
-    return np.asarray(expected * pool.precision * pool.reach())
+        return np.asarray(-apart / np.sqrt(pool.variance))
+    doubt = np.maximum(1 - apart / 2, _LEAST_DOUBT)
+    # `_asked` refuses this criterion for forests.
+    (((process, _),),) = pool.trees
+    return np.asarray(doubt * process.reduction(doubt))
 
 
 def _apart(mean: Array) -> Array:
@@ -249,95 +212,90 @@ def _apart(mean: Array) -> Array:
 
 def _reason(criterion: str, pool: _Pool, row: int) -> str:
     """Why the criterion picks this row, in a few words."""
-    deviation = f"standard deviation {np.sqrt(_values('variance', pool)[row]):.2g}"
+    deviation = f"standard deviation {np.sqrt(pool.variance[row]):.2g}"
     if criterion == "variance":
         return f"unlike what is known: {deviation}"
-    mean = pool.mean[row]
-    names = [repr(name) for name in pool.names.tolist()]
-    match criterion:
-        case "uncertainty":
-            c = int(abs(mean).argmin())
-            reason = f"{names[c]} or not: score {mean[c]:.2g}"
-        case "reduction" if len(mean) == 1:
-            reason = f"like others in the pool: score {mean[0]:.2g}"
-        case "reduction":
-            second, first = np.argsort(mean, kind="stable")[-2:]
-            scores = f"scores {mean[first]:.2g} and {mean[second]:.2g}"
-            reason = f"{names[first]} or {names[second]}, and like others in the pool: {scores}"
-        case "margin":
-            second, first = np.argsort(mean, kind="stable")[-2:]
-            scores = f"scores {mean[first]:.2g} and {mean[second]:.2g}"
-            reason = f"{names[first]} or {names[second]}: {scores}"
-        case _:
-            p = class_probabilities(pool.mean[[row]], pool.variance[[row]])[0]
-            reason = f"would change scores across the pool: {names[p.argmax()]} at {p.max():.0%}"
-    return f"{reason}, {deviation}"
+    mean, names = pool.mean[row], pool.names.tolist()
+    if len(mean) == 1:
+        return f"like others in the pool: score {mean[0]:.2g}, {deviation}"
+    second, first = np.argsort(mean, kind="stable")[-2:]
+    alike = ", and like others in the pool" if criterion == "reduction" else ""
+    scores = f"scores {mean[first]:.2g} and {mean[second]:.2g}"
+    return f"{names[first]!r} or {names[second]!r}{alike}: {scores}, {deviation}"
 
 
 # -- the pool ------------------------------------------------------------------------------------
 
 
-class _Pool(ABC):
-    """A pool of rows X (u, d): the model counts picked rows as examples with expected labels.
+@final
+class _Process:
+    """The pool X (u, d) of one Gaussian process, as if picked rows were examples.
 
-    names : (M,), the columns of scores
-    square : of the units of the targets, in the mean of the columns
+    noise : sigma^2
+    square : the square of the units of the targets, in the mean of the columns
     rounding : (u,), how much of a variance may be rounding alone
     variance : (u,), sigma_*^2 of all, noise included, and at least `rounding`; of targets as the
         model learns them, normalised if they are
-    mean : mu^(c), (u, M), with the expected labels of the picks
-    """
-
-    names: Array
-    square: float
-    rounding: Any
-    variance: Any
-    mean: Any
-
-    @abstractmethod
-    def pick(self, p: int, label: int | None) -> None:
-        """Row p is as if held from now on, with the number of its expected class as label.
-
-        None: the means do not move.
-        """
-
-
-class _Process(_Pool):
-    """The pool of one Gaussian process.
-
-    noise : sigma^2
+    names : (M,), the columns of scores
     R : (k, u), what the k picks added to the factor of the model: they take R'R off the covariance
         of the pool
     """
 
-    noise: float
+    def __init__(self, gp: Any, X: Any, names: Array, following: Following | None = None) -> None:
+        self.gp, self.X, self.names, self.following = gp, X, names, following
+        u = X.shape[0]
+        if gp.keeps_rows:
+            held, eps = gp.covariance, float(np.finfo(gp.covariance.factor.dtype).eps)
+            self.noise, self.square = held.noise, gp.targets.square
+            self.rounding = (len(gp.examples) + u) * eps * held.prior(X)
+            # The variances that are followed are in the units of the targets.
+            known = following is not None and gp.targets.units is None
+            variance = following.variance if following and known else held.variance(X)
+        else:
+            # A sum of positive terms: nothing of it is rounding alone.
+            self.noise, self.square, self.rounding = gp.noise, (gp.scale**2).mean(), np.zeros(u)
+            variance = gp.noise * (1 + gp.leverage(X))
+        self.variance = np.maximum(variance, self.rounding)
+        self.R = np.empty((0, u))
 
-    def __init__(self, model: Any, X: Any, variance: Array, rounding: Array) -> None:
-        self.model, self.X, self.rounding = model, X, rounding
-        self.variance = np.maximum(variance, rounding)
-        self.R = np.empty((0, len(variance)))
+    @cached_property
+    def mean(self) -> Array:
+        """mu^(c), (u, M), with the expected labels of the picks."""
+        scores = self.gp.mean(self.X) if self.following is None else self.following.scores
+        return np.asarray(scores[:, columns_in(self.gp, self.names)])
 
-    @abstractmethod
-    def _column(self, p: int) -> Array:
-        """The posterior covariance with row p, (u,), without noise or picks."""
+    @cached_property
+    def _covariance(self) -> Callable[[Array], Array]:
+        """The posterior covariance with rows of these numbers (k,), (u, k), without noise or picks.
 
-    @abstractmethod
-    def _rows(self, part: slice) -> Array:
-        """The posterior covariance with several rows, (k, u), without noise or picks."""
+        It is O(n^2 + nu) for one row.
+        """
+        gp, X = self.gp, self.X
+        if not gp.keeps_rows:
+            return lambda rows: np.asarray(gp.covariance(X, X[rows]))
+        if self.following is not None:
+            return self.following.covariance
+        held, K = gp.covariance, gp.covariance.cross(X)
+        half = cache(lambda: held.half_solve(K))
 
-    @abstractmethod
-    def _with(self, rows: Array) -> Array:
-        """The posterior covariance with rows of these numbers (k,), (u, k)."""
+        def posterior(rows: Array) -> Array:
+            prior = finite(held.kernel, cross(held.kernel, X, X[rows]))
+            if len(rows) == 1:
+                return np.asarray(prior - (held.solve(K[:, rows])[:, 0] @ K)[:, None])
+            return np.asarray(prior - product(half().T, half()[:, rows]))
+
+        return posterior
 
     def pick(self, p: int, label: int | None) -> None:
         """C <- C - cc' / s and mu <- mu + c (t - mu_p)' / s, s = C_pp + sigma^2.
 
-        c is the column of the pick p, and t (M,) the target of its expected label.
+        c is the column of the pick p, and t (M,) the target of its expected label: the number of
+        its class, or None if the means do not move.
         """
         s = self.variance[p]
         if s <= self.rounding[p]:
             return
-        c = self._column(p) - self.R[:, p] @ self.R
+        c = self._covariance(np.array([p]))[:, 0] - self.R[:, p] @ self.R
         c[p] = s - self.noise
         r = c / np.sqrt(s)
         if label is not None:
@@ -354,7 +312,7 @@ class _Process(_Pool):
         u = len(self.variance)
         k = min(u, _SOME, max(_NUMBERS // u, 1))
         at = np.linspace(0, u - 1, k).astype(int)
-        return at, self._with(at)
+        return at, self._covariance(at)
 
     def reduction(self, doubt: Array) -> Array:
         """sum_j d_j c(x, x_j)^2 / sigma_*^2, (u,): what the label of x takes off the variances.
@@ -374,160 +332,61 @@ class _Process(_Pool):
         itself = doubt * ((self.variance - self.noise) / deviation) ** 2
         return np.where(self.variance > self.rounding, others + itself, 0.0)
 
-    @property
-    def precision(self) -> Array:
-        """1 / sigma_*^2, (u,); zero for a twin of an example held if there is no noise.
-
-        Nothing can be learnt from such a row: it could not even be added.
-        """
-        variance = self.variance
-        return np.asarray(np.where(variance > self.rounding, 1 / variance, 0.0))
-
-    def reach(self) -> Array:
-        """The mean of |C| over the pool, (u,): how far the label of each has an effect."""
-        parts = (slice(a, a + _ROWS) for a in range(0, len(self.variance), _ROWS))
-        means = [abs(self._rows(i) - self.R[:, i].T @ self.R).mean(axis=1) for i in parts]
-        return np.concatenate(means)
-
 
 @final
-class _KernelPool(_Process):
-    """The pool of a kernel model; of a leaf, in the columns of all `names` (M,) of the forest.
+class _Pool:
+    """The pool X (u, d) of a model: in each tree, the pools of the leaves that its rows fall into.
 
-    With picks, the half-solved columns of the pool are [L^-1 K; R]. A pick is O(n^2 + nu).
+    A model that is one Gaussian process is one tree of one leaf. What the trees of a regressor
+    disagree on is part of its variance, and stays: the means do not move there.
+
+    trees : of each the leaves, each with the numbers of its rows
     """
 
-    model: KernelModel
-
-    def __init__(
-        self, model: KernelModel, X: Array, names: Array, following: Following | None = None
-    ) -> None:
-        covariance = model.covariance
-        self.following = following
-        self.noise, self.names, self.square = covariance.noise, names, model.targets.square
-        eps = float(np.finfo(covariance.factor.dtype).eps)
-        rounding = (len(model.examples) + len(X)) * eps * covariance.prior(X)
-        variance = covariance.variance(X) if following is None else following.variance
-        super().__init__(model, X, variance, rounding)
-
-    @cached_property
-    def mean(self) -> Array:
-        scores = self.model.mean(self.X) if self.following is None else self.following.scores
-        return np.asarray(scores[:, columns_in(self.model, self.names)])
-
-    @cached_property
-    def _K(self) -> Array:
-        """kappa(X_held, X), (n, u)."""
-        return self.model.covariance.cross(self.X)
-
-    @cached_property
-    def _C(self) -> Array:
-        """The posterior covariance kappa(X, X) - K' K~^-1 K, (u, u), without noise or picks."""
-        covariance = self.model.covariance
-        V = covariance.half_solve(self._K)
-        C = finite(covariance.kernel, corner(covariance.kernel, self.X))
-        C -= product(V.T, V)
-        return C
-
-    def _column(self, p: int) -> Array:
-        if self.following is not None:
-            return np.asarray(self.following.covariance(np.array([p]))[:, 0])
-        covariance = self.model.covariance
-        b = covariance.solve(self._K[:, [p]])[:, 0]
-        k = finite(covariance.kernel, cross(covariance.kernel, self.X, self.X[[p]])[:, 0])
-        return np.asarray(k - b @ self._K)
-
-    def _rows(self, part: slice) -> Array:
-        return self._C[part]
-
-    def _with(self, rows: Array) -> Array:
-        if self.following is not None:
-            return self.following.covariance(rows)
-        covariance = self.model.covariance
-        V = covariance.half_solve(self._K)
-        C = finite(covariance.kernel, cross(covariance.kernel, self.X, self.X[rows]))
-        return np.asarray(C - product(V.T, V[:, rows]))
-
-
-@final
-class _LinearPool(_Process):
-    """The pool of a linear model, which is read in blocks; a pick is O(D^2 + Du)."""
-
-    def __init__(self, model: LinearModel, X: Any) -> None:
-        self.noise, self.names, self.square = model.noise, model.names, (model.scale**2).mean()
-        variance = model.noise * (1 + model.leverage(X))
-        # A sum of positive terms: nothing of it is rounding alone.
-        super().__init__(model, X, variance, np.zeros(len(variance)))
-
-    @cached_property
-    def mean(self) -> Array:
-        return np.asarray(self.model.mean(self.X))
-
-    def _column(self, p: int) -> Array:
-        return np.asarray(self._rows(slice(p, p + 1))[0])
-
-    def _rows(self, part: slice) -> Array:
-        return np.asarray(self.model.covariance(self.X, self.X[part]).T)
-
-    def _with(self, rows: Array) -> Array:
-        return np.asarray(self.model.covariance(self.X, self.X[rows]))
-
-
-@final
-class _ForestPool(_Pool):
-    """The pool of a forest: in each tree the pools of the leaves that the rows fall into.
-
-    What the trees of a regressor disagree on is part of its variance, and stays: the means do not
-    move there.
-    """
-
-    # Each leaf has units of its own: variances are averaged in the units of the values.
-    square = 1.0
-
-    def __init__(self, forest: Forest, X: Array) -> None:
-        self.names = forest.names
+    def __init__(self, gp: Any, X: Any, following: Following | None) -> None:
+        self.names = gp.names
+        self.apart: Array | float = 0.0
+        if gp.one_covariance:
+            process = _Process(gp, X, gp.names, following)
+            self.trees = [[(process, np.arange(X.shape[0]))]]
+            return
         self.trees = [
-            [(answered(self._leaf(gp), X, rows), rows) for gp, rows in tree]
-            for tree in processes(forest, X)
+            [(answered(self._leaf(leaf), X, rows), rows) for leaf, rows in tree]
+            for tree in processes(gp, X)
         ]
-        self.apart = 0.0 if forest.classes else forest.disagreement(X).mean(axis=1)
+        if not gp.classes:
+            self.apart = gp.disagreement(X).mean(axis=1)
 
-    def _leaf(self, gp: KernelModel) -> Callable[[Array], _KernelPool]:
-        return lambda X: _KernelPool(gp, X, self.names)
+    def _leaf(self, leaf: KernelModel) -> Callable[[Array], _Process]:
+        return lambda X: _Process(leaf, X, self.names)
 
     @property
     def mean(self) -> Array:
-        return self._averaged(lambda pool: pool.mean)
+        """mu^(c), (u, M), with the expected labels of the picks."""
+        return self._averaged(lambda leaf: leaf.mean)
 
     @property
     def variance(self) -> Array:
-        return self._averaged(lambda pool: pool.variance * pool.square) + self.apart
+        """sigma_*^2, (u,), in the units of the values; of several targets, the mean."""
+        return self._averaged(lambda leaf: leaf.variance * leaf.square) + self.apart
 
-    @property
-    def rounding(self) -> Array:
-        return self._averaged(lambda pool: pool.rounding * pool.square)
-
-    def _averaged(self, ask: Callable[[_KernelPool], Array]) -> Array:
-        """The mean over the trees of what their leaves say of each row, (u,) or (u, M)."""
+    def _averaged(self, ask: Callable[[_Process], Array]) -> Array:
+        """The mean over the trees of the answers of their leaves for each row, (u,) or (u, M)."""
         trees = []
         for tree in self.trees:
             order = np.concatenate([rows for _, rows in tree]).argsort()
-            trees.append(np.concatenate([ask(pool) for pool, _ in tree])[order])
+            trees.append(np.concatenate([ask(leaf) for leaf, _ in tree])[order])
         return np.asarray(np.mean(trees, axis=0))
 
     def pick(self, p: int, label: int | None) -> None:
+        """Row p is as if held from now on, with the number of its expected class as label.
+
+        None: the means do not move.
+        """
         for tree in self.trees:
-            for pool, rows in tree:
+            for leaf, rows in tree:
                 for here in np.flatnonzero(rows == p).tolist():
-                    pool.pick(here, label)
-
-
-def _pool_of(model: Any, X: Any, following: Following | None) -> _Pool:
-    if not model.keeps_rows:
-        return _LinearPool(model, X)
-    if not model.has_gram:
-        return _ForestPool(model, X)
-    return _KernelPool(model, X, model.names, following)
+                    leaf.pick(here, label)
 
 
 # -- for scikit-activeml -------------------------------------------------------------------------

@@ -158,7 +158,7 @@ def test_with_a_single_leaf_rows_are_as_new_as_for_the_gaussian_process(single, 
     assert got.to_pandas().columns.tolist() == want.to_pandas().columns.tolist()
 
 
-@pytest.mark.parametrize("criterion", ["variance", "uncertainty", "margin", "random"])
+@pytest.mark.parametrize("criterion", ["variance", "margin", "random"])
 def test_with_a_single_leaf_the_same_rows_are_to_be_labelled(single, criterion):
     got, want = (suggest(each, POOL, 8, criterion, random_state=1) for each in single)
     assert got.indices.tolist() == want.indices.tolist()
@@ -317,7 +317,7 @@ def test_calibration_follows_edits_of_the_forest():
     assert calibrated.temperature != before
 
 
-@pytest.mark.parametrize("criterion", ["variance", "uncertainty", "margin"])
+@pytest.mark.parametrize("criterion", ["variance", "margin"])
 def test_a_pick_joins_a_leaf_of_each_tree_under_its_most_plausible_label(told, criterion):
     forest, *_ = told
     found = suggest(forest, POOL, 10, criterion)
@@ -337,7 +337,6 @@ def test_a_pick_joins_a_leaf_of_each_tree_under_its_most_plausible_label(told, c
         second, first = np.sort(mean, axis=1)[:, -2:].T
         values = {
             "variance": variance,
-            "uncertainty": -abs(mean).min(axis=1) / deviation,
             "margin": (second - first) / deviation,
         }[criterion]
         values[picked] = -np.inf
@@ -487,11 +486,6 @@ def test_what_a_forest_cannot_say_has_a_remedy(ask, error, message):
         (
             lambda forest: suggest(forest, POOL, criterion="reduction"),
             "criterion='reduction' is about the covariances of one Gaussian process, and each "
-            "leaf of a forest has its own. Ask for 'margin'.",
-        ),
-        (
-            lambda forest: suggest(forest, POOL, criterion="emoc"),
-            "criterion='emoc' is about the covariances of one Gaussian process, and each "
             "leaf of a forest has its own. Ask for 'margin'.",
         ),
         (
