@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import Any
 
+from knowmore.estimators.checks import check_meaning as check_meaning
 from knowmore.estimators.checks import class_labels as class_labels
 from knowmore.estimators.checks import dense as dense
 from knowmore.estimators.checks import group_names as group_names
@@ -28,7 +29,6 @@ from knowmore.estimators.maps import IntersectionMap, Landmarks
 from knowmore.estimators.maps import LandmarkMap as LandmarkMap
 from knowmore.estimators.pipeline import FittedPipeline as FittedPipeline
 from knowmore.estimators.pipeline import living
-from knowmore.estimators.scoring import check_meaning as check_meaning
 from knowmore.estimators.shell import check_mergeable as check_mergeable
 from knowmore.estimators.shell import fit_copy as fit_copy
 from knowmore.estimators.shell import fitted as fitted

@@ -18,6 +18,7 @@ from knowmore._base import (
     a_type,
     as_array,
     check_sparse,
+    choice,
     column_names,
     columns_of,
     first_difference,
@@ -31,6 +32,9 @@ from knowmore._base import (
 from knowmore.errors import InvalidInput, InvalidType, warn
 from knowmore.estimators.shell import names_in
 from knowmore.models import Weighting, class_weighting
+
+# Coefficients are targets over the noise, and the likelihood has products of both.
+_LARGEST_TARGET = {"float32": 1e18, "float64": 1e100}
 
 # Squares and sums of weights must be finite.
 _HEAVIEST = 1e150
@@ -99,7 +103,7 @@ def _validated(
         # Such as the values of a categorical column.
         given = given.astype(float) if given.dtype.kind not in "fiub" else given
     if reset:
-        estimator._names_in = names
+        vars(estimator)["_names_in"] = names
     return given
 
 
@@ -276,6 +280,15 @@ def real_values(y: Any, k: int, held: Array | None) -> Array:
     return values
 
 
+def target_values(y: Any, k: int, held: Array | None, dtype: str) -> Array:
+    """y as targets of k examples, (k,) or (k, q) as those held; the factor is of this dtype."""
+    values = real_values(y, k, held)
+    most = _LARGEST_TARGET[choice("dtype", dtype, _LARGEST_TARGET)]
+    if (largest := abs(values).max(initial=0)) > most:
+        raise InvalidInput(f"y reaches {largest:.3g}; {dtype} takes {most:g}. Scale it.")
+    return values
+
+
 def sample_weights(weights: Any, k: int) -> Array | None:
     """The weights of k examples, (k,), finite and not negative; None if none are given."""
     if weights is None:
@@ -312,6 +325,24 @@ def group_names(groups: Any, ids: tuple[Id, ...]) -> Array | None:
     if _type_of("group", names, _KINDS.values()) == "float":
         _finite("groups", names.astype(float))
     return np.array(names.tolist())
+
+
+# -- parameters -----------------------------------------------------------------------------------
+
+
+def is_calibrated(estimator: Any) -> bool:
+    """Whether the probabilities of an estimator have a temperature other than one."""
+    return check_meaning(estimator.probability) == "calibrated"
+
+
+def check_meaning(probability: Any) -> str:
+    """The parameter `probability`; raises InvalidInput unless it is known."""
+    return choice("probability", probability, ("calibrated", "raw"))
+
+
+def check_loss(loss: Any) -> str:
+    """The parameter `loss`; raises InvalidInput unless it is known."""
+    return choice("loss", loss, ("squared", "squared_hinge"))
 
 
 # -- what they share ------------------------------------------------------------------------------

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple, Self, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
-from sklearn.base import RegressorMixin, clone
+from sklearn.base import clone
 
-from knowmore._base import Array, Frozen, Id, flag, ids_of, index_of, number, whole_number
+from knowmore._base import Array, Frozen, Id, flag, index_of, number, whole_number
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
-from knowmore.estimators.gaussian_process import target_values
-from knowmore.estimators.living import EditableClassifier, EditableEstimator, own_kernel
-from knowmore.estimators.scoring import check_meaning
+from knowmore.estimators.living import (
+    EditableClassifier,
+    EditableEstimator,
+    EditableRegressor,
+    own_kernel,
+)
 from knowmore.estimators.shell import check_mergeable
 from knowmore.examples import Examples, array_of_ids
 from knowmore.kernels import AnyKernel
@@ -42,18 +45,8 @@ class ForestEstimator(EditableEstimator[Forest]):
     n_trees: int = 1
     seed: int = 0
 
-    @property
-    @abstractmethod
-    def _coding(self) -> Coding:
-        """The coding of the labels of a leaf."""
-
-    @property
-    def _noise_hint(self) -> str:
-        few = f"{type(self).__name__.removeprefix('Forest')} on about 1,000 of the rows"
-        return (
-            f"It is a variance, usually 1e-6 to 1. A forest does not choose it: tune a {few} with "
-            f"knowmore.insight.tune, and give its kernel_ and noise_."
-        )
+    # How the labels of a leaf become targets.
+    _coding: ClassVar[Coding]
 
     @abstractmethod
     def _prediction(self, forest: Forest, scores: Array) -> Array:
@@ -61,7 +54,12 @@ class ForestEstimator(EditableEstimator[Forest]):
 
     def batch_value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Forest:
         """The forest of the examples, inserted in their order."""
-        noise = number("noise", self.noise, "[0, inf)", self._noise_hint)
+        few = f"{type(self).__name__.removeprefix('Forest')} on about 1,000 of the rows"
+        hint = (
+            f"It is a variance, usually 1e-6 to 1. A forest does not choose it: tune a {few} with "
+            f"knowmore.insight.tune, and give its kernel_ and noise_."
+        )
+        noise = number("noise", self.noise, "[0, inf)", hint)
         size = {
             "capacity": whole_number("capacity", self.capacity, 2),
             "n_trees": whole_number("n_trees", self.n_trees, 1, 2**16),
@@ -75,7 +73,8 @@ class ForestEstimator(EditableEstimator[Forest]):
         """The forest without examples; those that it is to hold are like X (n, d), labels."""
         return self.batch_value(own_kernel(kernel), Examples.of(X[:0], labels[:0]), settled)
 
-    def _terms(self, value: Forest) -> dict[str, Any]:
+    def merge_terms(self, value: Forest) -> dict[str, Any]:
+        """The settings in which two forests must agree to merge, by the names of parameters."""
         return {
             "kernel": value.kernel,
             "noise": value.model.covariance.noise,
@@ -84,15 +83,19 @@ class ForestEstimator(EditableEstimator[Forest]):
             "seed": value.seed,
         }
 
+    def check_labels(self, labels: Array, held: Array) -> None:
+        """Raise InvalidInput unless labels are of the kind of those held."""
+        self._labels(labels, len(labels), held)
+
     @property
     def model_(self) -> Forest:
         """The frozen forest."""
-        return self._fitted
+        return self.editable_
 
     @property
     def noise_(self) -> float:
         """The noise in use, in every leaf."""
-        return self._fitted.model.covariance.noise
+        return self.editable_.model.covariance.noise
 
     def leave_one_out(self, groups: Any = None) -> LeftOut:
         """The prediction for each example by the leaves without it, in closed form.
@@ -104,15 +107,13 @@ class ForestEstimator(EditableEstimator[Forest]):
         the ids; whole groups are left out then. An example of weight zero is predicted like a new
         row. All leaves are factorised, if they were not.
         """
-        forest = self._fitted.nonempty
+        forest: Forest = self.frozen_model()
         examples = forest.examples
-        scores, variance, silent = forest.left_out.scores(
-            checks.group_names(groups, examples.names)
-        )
+        groups = checks.group_names(groups, examples.names)
+        scores, variance, silent = forest.left_out.scores(groups)
         predicted, variance = self._prediction(forest, scores), self._variances(forest, variance)
-        return LeftOut(
-            examples.ids, examples.labels, scores, variance, predicted, silent, forest.names
-        )
+        columns = predicted, silent, forest.names
+        return LeftOut(examples.ids, examples.labels, scores, variance, *columns)
 
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples: a few roundings.
@@ -120,7 +121,7 @@ class ForestEstimator(EditableEstimator[Forest]):
         The largest of all leaves: see `Covariance.residual`. All leaves are factorised, if they
         were not.
         """
-        return self._fitted.nonempty.residual()
+        return self.editable_.nonempty.residual()
 
     def _variances(self, forest: Forest, variance: Array) -> Array:
         """The variances of a forest in the shape of the predictions."""
@@ -188,22 +189,19 @@ class ForestGPClassifier(EditableClassifier[Forest], ForestEstimator):
     array(['cold', 'hot', 'mild'], dtype='<U4')
     """
 
+    _coding: ClassVar[Coding] = one_vs_all_and_absent
     _: KW_ONLY
     probability: str = "calibrated"
 
-    @property
-    def _coding(self) -> Coding:
-        return one_vs_all_and_absent
-
     def batch_value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Forest:
         """The forest of the examples; `probability` is checked too."""
-        check_meaning(self.probability)
+        checks.check_meaning(self.probability)
         return super().batch_value(kernel, examples, settled)
 
     @property
     def classes_(self) -> Array:
         """The classes that have examples now, (M,), sorted; weight zero does not count."""
-        return self._fitted.names.copy()
+        return self.editable_.names.copy()
 
     def predict(self, X: Any, unknown: Any = None, rate: Any = None) -> Array:
         """The class of the largest score, (m,). `unknown` and `rate` are refused: see Notes."""
@@ -217,12 +215,12 @@ class ForestGPClassifier(EditableClassifier[Forest], ForestEstimator):
         It is shared by all classes and ignores labels. How far the trees' scores disagree, which
         differs from class to class, is not in it.
         """
-        return self._fitted.nonempty.variance(self.model_inputs(X)[0])
+        return np.asarray(self.frozen_model().variance(self.model_inputs(X)[0]))
 
 
 @final
 @dataclass(eq=False, repr=False)
-class ForestGPRegressor(RegressorMixin, ForestEstimator):
+class ForestGPRegressor(EditableRegressor[Forest], ForestEstimator):
     """Gaussian-process regression on millions of examples, which forgets exactly.
 
     A leaf is a `GPRegressor` of its own examples: it subtracts their mean and divides by their
@@ -243,47 +241,17 @@ class ForestGPRegressor(RegressorMixin, ForestEstimator):
     array([11.])
     """
 
-    @property
-    def _coding(self) -> Coding:
-        return normalised_values
-
-    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        return target_values(y, k, held)
-
-    def _prediction(self, forest: Forest, scores: Array) -> Array:
-        return scores[:, 0] if forest.labels.ndim == 1 else scores
-
-    def _variances(self, forest: Forest, variance: Array) -> Array:
-        return self._prediction(forest, variance)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """scikit-learn's word for `add`."""
-        self.add(X, y, sample_weight=sample_weight)
-        return self
+    _coding: ClassVar[Coding] = normalised_values
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The mean of the trees' predictions, (m,) or (m, q) as the targets are.
 
         return_std : and the root of `predict_variance`, of the same shape
         """
-        forest, (X, _) = self._fitted.nonempty, self.model_inputs(X)
+        forest, (X, _) = self.frozen_model(), self.model_inputs(X)
         with_std = flag("return_std", return_std)
         mean = self._prediction(forest, forest.mean(X))
         return (mean, np.sqrt(self._variances(forest, forest.variance(X)))) if with_std else mean
-
-    def predict_variance(self, X: Any) -> Array:
-        """The variance of a target at each row, noise included, (m,) or (m, q) as the targets are.
-
-        The trees' predictions are mixed: it is the mean of their variances plus the variance of
-        their means, so it is larger where they disagree.
-        """
-        forest = self._fitted.nonempty
-        return self._variances(forest, forest.variance(self.model_inputs(X)[0]))
 
 
 class Note(NamedTuple):
@@ -309,7 +277,7 @@ class Note(NamedTuple):
     def check(self, other: Note) -> None:
         """Raise InvalidInput unless the other has the same columns, and labels of the same kind."""
         check_mergeable(self.estimator, other.estimator, "n_features_in_")
-        self.estimator._labels(other.label, 1, self.label)
+        self.estimator.check_labels(other.label, self.label)
 
 
 @final
@@ -334,21 +302,18 @@ class Plot(Frozen):
             raise InvalidInput(
                 "These rows have no targets. Name the column that has them, or give y beside X."
             )
-        names = ids_of(ids, X=X, y=y, sample_weight=weights)
         indexed = any(index_of(given) is not None for given in (X, y))
         noted = clone(estimator)
-        X, _ = noted._inputs(X, reset=True)
-        labels, n = noted._labels(y, len(X), None), len(X)
-        w = checks.sample_weights(weights, n)
-        w = np.ones(n) if w is None else w
+        edit = noted.checked(X, y, ids, weights)
+        X, n = edit.X, len(edit.X)
+        w = np.ones(n) if edit.weights is None else edit.weights
         counted = X[w > 0]
         other = counted[(counted != counted[:1]).any(axis=1)][:1]
         distinct = np.concatenate([counted[:1], other])
-        largest = max((one for one in names or () if isinstance(one, int)), default=-1)
-        next_id = max(0, largest + 1)
-        named = names is not None
-        note = Note(noted, labels[:1], n, len(counted), distinct, named, indexed, next_id)
-        return cls(note, X, labels, w, names)
+        next_id = max([0, *(one + 1 for one in edit.ids or () if isinstance(one, int))])
+        named = edit.ids is not None
+        note = Note(noted, edit.labels[:1], n, len(counted), distinct, named, indexed, next_id)
+        return cls(note, X, edit.labels, w, edit.ids)
 
     def members(self, first: int, serials: Array, labels: np.dtype[Any]) -> Members:
         """The examples with these serial numbers (n,) and labels of this type.

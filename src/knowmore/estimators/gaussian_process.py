@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from knowmore._base import Array, flag, number
 from knowmore._living import Living
@@ -14,11 +13,10 @@ from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
 from knowmore.estimators.living import (
     EditableClassifier,
+    EditableRegressor,
     LivingEstimator,
-    factor_dtype,
     factorised,
 )
-from knowmore.estimators.scoring import check_loss, check_meaning
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.models import (
@@ -29,9 +27,6 @@ from knowmore.models import (
     real_values,
     unknown_rows,
 )
-
-# Coefficients are targets over the noise, and the likelihood has products of both.
-_LARGEST_TARGET = {"float32": 1e18, "float64": 1e100}
 
 
 @final
@@ -92,8 +87,8 @@ class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
     probability: str = "calibrated"
 
     def _batch(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
-        check_meaning(self.probability)
-        loss = check_loss(self.loss)
+        checks.check_meaning(self.probability)
+        loss = checks.check_loss(self.loss)
         weighting = checks.class_weights(self.class_weight, examples.labels)
         if isinstance(self.noise, str) and self.noise == "loo":
             noise = noise_by_loo("noise", kernel, examples, weighting, bias=False)
@@ -121,11 +116,11 @@ class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
 
         All classes share it.
         """
-        return self._fitted.nonempty.variance(self.model_inputs(X)[0])
+        return np.asarray(self.frozen_model().variance(self.model_inputs(X)[0]))
 
     def log_marginal_likelihood(self) -> float:
         """log p(T | X), summed over the target columns."""
-        return self._fitted.nonempty.log_marginal_likelihood()
+        return float(self.frozen_model().log_marginal_likelihood())
 
     def predict(self, X: Any, unknown: Any = None, rate: float = 0.05) -> Array:
         """The class of the largest score, (m,). Eq. (5). `unknown`: a label for rows of no class.
@@ -133,7 +128,7 @@ class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
         These are rows more novel than all but a fraction `rate` of the model's own examples, each
         left out: the method "combined" of `knowmore.insight.novelty`.
         """
-        model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
+        model, (X, _) = self.frozen_model(), self.model_inputs(X)
         predicted = self._prediction(model, model.mean(X))
         if unknown is None:
             return predicted
@@ -143,7 +138,7 @@ class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
 
 @final
 @dataclass(eq=False, repr=False)
-class GPRegressor(RegressorMixin, LivingEstimator[KernelModel]):
+class GPRegressor(EditableRegressor[Living[KernelModel]], LivingEstimator[KernelModel]):
     """Gaussian-process regression that keeps learning and forgets exactly.
 
     mu_* = k_*' (K + sigma^2 I)^-1 t (eq. 2, Lütz, Rodner and Denzler) for targets t (n,) or (n, q);
@@ -193,33 +188,9 @@ class GPRegressor(RegressorMixin, LivingEstimator[KernelModel]):
         """The noise in use."""
         return float(self.editable_.model.covariance.noise)
 
-    def predict_variance(self, X: Any) -> Array:
-        """sigma_*^2 of eq. (3), noise included, (m,): how far each row is from all examples.
-
-        A regressor with q columns of targets has one for each, (m, q).
-        """
-        model = self._fitted.nonempty
-        return self._variances(model, model.variance(self.model_inputs(X)[0]))
-
     def log_marginal_likelihood(self) -> float:
         """log p(T | X), summed over the target columns."""
-        return self._fitted.nonempty.log_marginal_likelihood()
-
-    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        return target_values(y, k, held, factor_dtype(self))
-
-    def _prediction(self, model: KernelModel, scores: Array) -> Array:
-        return scores[:, 0] if model.examples.labels.ndim == 1 else scores
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """scikit-learn's word for `add`."""
-        self.add(X, y, sample_weight=sample_weight)
-        return self
+        return float(self.frozen_model().log_marginal_likelihood())
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """The posterior mean mu_*, (m,) or (m, q) as the targets are. Eq. (2).
@@ -232,7 +203,7 @@ class GPRegressor(RegressorMixin, LivingEstimator[KernelModel]):
         with_std, with_cov = flag("return_std", return_std), flag("return_cov", return_cov)
         if with_std and with_cov:
             raise InvalidInput("Ask for return_std or return_cov: std**2 is the diagonal of cov.")
-        model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
+        model, (X, _) = self.frozen_model(), self.model_inputs(X)
         mean = self._prediction(model, model.mean(X))
         if with_std:
             return mean, np.sqrt(self._variances(model, model.variance(X)))
@@ -247,12 +218,3 @@ class GPRegressor(RegressorMixin, LivingEstimator[KernelModel]):
         if labels.ndim == 1:
             return np.asarray(columns[..., 0])
         return np.array(np.broadcast_to(columns, (*columns.shape[:-1], labels.shape[1])))
-
-
-def target_values(y: Any, k: int, held: Array | None, dtype: str = "float64") -> Array:
-    """y as targets of k examples, (k,) or (k, q) as those held; the factor is of this dtype."""
-    values = checks.real_values(y, k, held)
-    most = _LARGEST_TARGET.get(dtype, np.inf)
-    if (largest := abs(values).max(initial=0)) > most:
-        raise InvalidInput(f"y reaches {largest:.3g}; {dtype} takes {most:g}. Scale it.")
-    return values

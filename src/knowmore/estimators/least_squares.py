@@ -9,9 +9,8 @@ import numpy as np
 
 from knowmore._base import Array, flag, number
 from knowmore._living import Living
-from knowmore.estimators.checks import class_weights
+from knowmore.estimators.checks import check_loss, check_meaning, class_weights, is_calibrated
 from knowmore.estimators.living import EditableClassifier, LivingEstimator, factorised
-from knowmore.estimators.scoring import check_loss, check_meaning, is_calibrated
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.models import Coding, KernelModel, noise_by_loo, one_vs_all
@@ -51,7 +50,7 @@ class LeastSquares(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
     @property
     def C_(self) -> float:
         """The C in use."""
-        return float(self._fitted.model.C)
+        return float(self.editable_.model.C)
 
     def model_temperature(self, model: KernelModel) -> float:
         """The temperature of a frozen model of this estimator, which may have been edited since."""

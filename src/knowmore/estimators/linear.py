@@ -29,7 +29,8 @@ from knowmore._base import (
 )
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators import checks
-from knowmore.estimators.scoring import ScoringClassifier, check_meaning
+from knowmore.estimators.checks import check_meaning
+from knowmore.estimators.living import ScoringClassifier
 from knowmore.estimators.shell import (
     check_mergeable,
     fit_copy,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from copy import copy
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.gaussian_process.kernels import RBF, Kernel
 from sklearn.utils import Tags
 
@@ -30,8 +29,14 @@ from knowmore.editable import Editable
 from knowmore.edits import Add, Edit, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
-from knowmore.estimators.scoring import ScoringClassifier
-from knowmore.estimators.shell import check_mergeable, fit_copy, fitted, update_fitted
+from knowmore.estimators.shell import (
+    check_mergeable,
+    fit_copy,
+    fitted,
+    holding,
+    note_as,
+    update_fitted,
+)
 from knowmore.examples import Examples, array_of_ids
 from knowmore.kernels import (
     AnyKernel,
@@ -41,38 +46,33 @@ from knowmore.kernels import (
     rows_to_settle_width,
 )
 from knowmore.linalg import Cholesky, Factor, Inverse
-from knowmore.models import Covariance, LeftOut, Weighting, check_rows, loo_scores
+from knowmore.models import (
+    Covariance,
+    LeftOut,
+    Weighting,
+    check_rows,
+    class_probabilities,
+    loo_scores,
+)
 
 _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
 
 
-class SolverParameters(Protocol):
-    """An estimator with the parameters that choose the factor.
-
-    The arithmetic differs, the model does not.
-    """
-
-    solver: str
-    update: str
-    dtype: str
-
-
-def factor_dtype(estimator: SolverParameters) -> str:
-    """The parameter `dtype`; raises InvalidInput unless it is known."""
-    return choice("dtype", estimator.dtype, ("float64", "float32"))
-
-
 def factorised(
-    estimator: SolverParameters,
+    estimator: Any,
     kernel: AnyKernel,
     noise: float,
     examples: Examples,
     weighting: Weighting | None = None,
 ) -> Covariance:
-    """The covariance of examples with the factor that the parameters of an estimator choose."""
+    """The covariance of examples with the factor that the parameters of an estimator choose.
+
+    These are `solver`, `update` and `dtype`. The arithmetic differs, the model does not.
+    """
     choice("solver", estimator.solver, _SOLVERS)
     choice("update", estimator.update, ("auto", "direct", "iterative"))
-    empty: Factor = _SOLVERS[estimator.solver](dtype=np.dtype(factor_dtype(estimator)))
+    choice("dtype", estimator.dtype, ("float64", "float32"))
+    empty: Factor = _SOLVERS[estimator.solver](dtype=np.dtype(estimator.dtype))
     return Covariance.of(kernel, noise, examples, empty, weighting, estimator.update)
 
 
@@ -99,7 +99,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         """y as labels of k examples, of the same type as the labels `held`."""
 
     @abstractmethod
-    def _terms(self, value: V) -> dict[str, Any]:
+    def merge_terms(self, value: V) -> dict[str, Any]:
         """The settings in which two values must agree to merge, by the names of parameters."""
 
     def _inputs(self, X: Any, *, reset: bool) -> tuple[Array, Array | None]:
@@ -120,21 +120,32 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         return self
 
     def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
-        names = ids_of(ids, X=X, y=y, sample_weight=sample_weight)
-        X, side = self._inputs(X, reset=True)
-        labels = self._labels(y, len(X), None)
-        examples = Examples.of(X, labels, names, checks.sample_weights(sample_weight, len(X)), side)
+        edit = self.checked(X, y, ids, sample_weight)
+        examples = Examples.of(edit.X, edit.labels, edit.ids, edit.weights, edit.side)
         if not len(examples.counted):
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
         self._living = self.fresh_value(examples)
         if self.kernel is None and isinstance(self._living.kernel, RBF):
             checks.warn_of_scales(self, examples.counted.X)
 
+    def checked(
+        self, X: Any, y: Any, ids: Any, sample_weight: Any, held: Array | None = None
+    ) -> Add:
+        """New examples, checked, as the edit that adds them.
+
+        held : labels whose type those of the examples must have; None: these are the first
+            examples, which decide about the features and the type of labels
+        """
+        names = ids_of(ids, X=X, y=y, sample_weight=sample_weight)
+        X, side = self._inputs(X, reset=held is None)
+        k = len(X)
+        labels = self._labels(y if held is None else _for_all(y, k), k, held)
+        return Add(X, labels, names, checks.sample_weights(sample_weight, k), side)
+
     def fresh_value(self, examples: Examples, kernel: AnyKernel | None = None) -> V:
         """The batch fit of examples, with this kernel or the one that `kernel_for` chooses."""
-        kernel, settled = (
-            self.kernel_for(examples) if kernel is None else (own_kernel(kernel), True)
-        )
+        given = None if kernel is None else (own_kernel(kernel), True)
+        kernel, settled = given or self.kernel_for(examples)
         check_rows(kernel, examples)
         return self.batch_value(kernel, examples, settled)
 
@@ -159,18 +170,16 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         def new_ids(value: V) -> Array:
             return array_of_ids(edit.ids or range(value.next_id - len(edit.X), value.next_id))
 
-        new: Array = self._apply(edit, answer=new_ids)
+        new: Array = _apply(self, edit, answer=new_ids)
         return new
 
     def adding(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Add:
         """The edit of `add`, checked and not applied."""
-        names = ids_of(ids, X=X, y=y, sample_weight=sample_weight)
-        rows, side = self._inputs(X, reset=False)
-        held, k = self._fitted.labels, len(rows)
-        labels = self._labels(_for_all(y, k), k, held)
-        if names is None and len(held):
+        held = self.editable_.labels
+        edit = self.checked(X, y, ids, sample_weight, held)
+        if edit.ids is None and len(held):
             warn_if_renumbered(X)
-        return Add(rows, labels, names, checks.sample_weights(sample_weight, k), side)
+        return edit
 
     def remove(self, ids: Any) -> Self:
         """Forget these examples exactly, as if they had never been there.
@@ -178,8 +187,8 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         ids: one or several, or a Boolean mask in the order of `ids_`. Their memory is freed by the
         next query; a pickle never contains them.
         """
-        if chosen := self._chosen(ids, ordered=False):
-            self._apply(Remove(chosen))
+        if names := chosen(self, ids, ordered=False):
+            _apply(self, Remove(names))
         return self
 
     def replace(self, ids: Any, X: Any, y: Any = None) -> Self:
@@ -189,19 +198,19 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         single label is for all of them.
         """
         if (edit := self.replacing(ids, X, y)) is not None:
-            self._apply(edit)
+            _apply(self, edit)
         return self
 
     def replacing(self, ids: Any, X: Any, y: Any = None) -> Replace | None:
         """The edit of `replace`, checked and not applied; None if there is nothing to do."""
-        chosen = self._chosen(ids)
-        if not chosen and shape_of("X", X)[:1] == (0,):
+        names = chosen(self, ids)
+        if not names and shape_of("X", X)[:1] == (0,):
             return None
-        X, side = self._inputs(by_name("X", X, chosen, ids), reset=False)
-        if len(chosen) != len(X):
-            raise InvalidInput(f"X has {len(X)} rows for {len(chosen)} examples. Give one each.")
-        labels = None if y is None else self._new_labels(chosen, y, ids)
-        return Replace(chosen, X, labels, side)
+        X, side = self._inputs(by_name("X", X, names, ids), reset=False)
+        if len(names) != len(X):
+            raise InvalidInput(f"X has {len(X)} rows for {len(names)} examples. Give one each.")
+        edit = None if y is None else self.relabelling(ids, y)
+        return Replace(names, X, None if edit is None else edit.labels, side)
 
     def relabel(self, ids: Any, y: Any = None) -> Self:
         """Give these examples other labels. No matrix changes, unless weights depend on classes.
@@ -210,16 +219,19 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         with ids by its index. In `relabel(series)` the index is the ids.
         """
         if (edit := self.relabelling(ids, y)) is not None:
-            self._apply(edit)
+            _apply(self, edit)
         return self
 
     def relabelling(self, ids: Any, y: Any = None) -> Relabel | None:
         """The edit of `relabel`, checked and not applied; None if there is nothing to do."""
         if y is None:
             ids, y = labels_by_id(ids)
-        chosen = self._chosen(ids)
-        labels = self._new_labels(chosen, y, ids)
-        return Relabel(chosen, labels) if chosen else None
+        names, held = chosen(self, ids), self.editable_.labels
+        y = _for_all(y, len(names))
+        if not names and len(y) == 0:
+            return None
+        labels = self._labels(by_name("y", y, names, ids), len(names), held)
+        return Relabel(names, labels) if names else None
 
     def merge(self, other: Self) -> Self:
         """Learn all examples of another estimator of the same kind, kernel and settings.
@@ -227,8 +239,8 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         The two must not share an id.
         """
         check_mergeable(self, other, "_living")
-        here, there = self._living, other._living
-        mine, theirs = self._terms(here), other._terms(there)
+        here, there = self.editable_, other.editable_
+        mine, theirs = self.merge_terms(here), other.merge_terms(there)
         for name in mine:
             found = _disagreement(mine[name], theirs[name])
             if found and (name != "kernel" or (here.settled and there.settled)):
@@ -238,25 +250,26 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         if len(new):
             labels = self._labels(new.labels, len(new), here.labels)
             edit = Add(new.X, labels, new.names, new.weights, new.side)
-            self._apply(edit, there.kernel if there.settled else None)
+            _apply(self, edit, there.kernel if there.settled else None)
         return self
 
     # -- queries -----------------------------------------------------------------------------
 
     @property
     def editable_(self) -> V:
-        """The fitted value, frozen: examples, kernel and model. An edit replaces it."""
-        return self._fitted
+        """The fitted value, frozen: examples, kernel and model. An edit replaces it.
+
+        A query takes it once: another thread may replace it at any time.
+        """
+        return cast("V", fitted(self, "_living"))
 
     def holding(self, value: V) -> Self:
         """A copy whose fitted value is this one."""
-        copied = copy(self)
-        copied._living = value
-        return copied
+        return holding(self, "_living", value)
 
     def frozen_model(self) -> Any:
         """The frozen model, up to date; raises NotFitted or NoExamples if there is none to ask."""
-        return self._held
+        return self.editable_.nonempty
 
     def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
         """X as `model_` takes it, (m, d), and its side information, (m, q) or None.
@@ -268,12 +281,12 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
     @property
     def ids_(self) -> Array:
         """The ids of the examples held, (n,)."""
-        return self._fitted.examples.ids
+        return self.editable_.examples.ids
 
     @property
     def kernel_(self) -> AnyKernel:
         """A copy of the kernel in use."""
-        return own_kernel(self._fitted.kernel)
+        return own_kernel(self.editable_.kernel)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_living")
@@ -283,33 +296,74 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         tags.input_tags.sparse = True
         return tags
 
-    # -- inside ------------------------------------------------------------------------------
+
+def chosen(estimator: EditableEstimator[Any], ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
+    """The ids of the examples that these ids or this mask select."""
+    held = estimator.editable_
+    return masked(ids, held.examples.names) if is_mask(ids) else as_ids(ids, ordered=ordered)
+
+
+def _apply(
+    estimator: EditableEstimator[Any],
+    edit: Edit,
+    kernel: AnyKernel | None = None,
+    answer: Any = None,
+) -> Any:
+    """Apply an edit, and return `answer` of the fitted value after it: see `update_fitted`."""
+    return update_fitted(estimator, "_living", lambda value: value.apply(edit, kernel), answer)
+
+
+class ScoringClassifier(ClassifierMixin):
+    """A classifier by the largest score of a frozen model, with probabilities.
+
+    A Gaussian process for each class, with a variance that all share.
+    """
+
+    probability: str
+    # The model, or an error if there is nothing to predict from; X for the model, and its side
+    # information.
+    frozen_model: Any
+    model_inputs: Any
+
+    def _prediction(self, model: Any, scores: Array) -> Array:
+        return np.asarray(model.names[scores.argmax(axis=1)])
+
+    def _score_variance(self, model: Any, X: Any) -> Array:
+        variance: Array = model.variance(X)
+        return variance
+
+    def predict(self, X: Any) -> Array:
+        """The class of the largest score, (m,). Eq. (5)."""
+        model = self.frozen_model()
+        return self._prediction(model, model.mean(*self.model_inputs(X)))
+
+    def decision_function(self, X: Any) -> Array:
+        """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two. Eq. (4)."""
+        scores: Array = self.frozen_model().mean(*self.model_inputs(X))
+        return scores[:, 1] if scores.shape[1] == 2 else scores
 
     @property
-    def _fitted(self) -> V:
-        """The fitted value. A query takes it once: another thread may replace it at any time."""
-        return cast("V", fitted(self, "_living"))
+    def temperature_(self) -> float:
+        """tau of `predict_proba`: above one it levels the classes, below one it sharpens."""
+        return self.model_temperature(self.frozen_model())
 
-    @property
-    def _held(self) -> Any:
-        """The frozen model; raises NoExamples if it has none to predict from."""
-        return self._fitted.nonempty
+    def model_temperature(self, model: Any) -> float:
+        """The temperature of a frozen model of this estimator, which may have been edited since."""
+        return float(model.temperature) if checks.is_calibrated(self) else 1.0
 
-    def _apply(self, edit: Edit, kernel: AnyKernel | None = None, answer: Any = None) -> Any:
-        """Apply an edit, and return `answer` of the fitted value after it: see `update_fitted`."""
-        return update_fitted(self, "_living", lambda value: value.apply(edit, kernel), answer)
+    def predict_proba(self, X: Any) -> Array:
+        """Phi(mu_*^(c) / sigma_*)^(1 / tau), scaled to sum to one, (m, M), columns as `classes_`.
 
-    def _chosen(self, ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
-        """The ids of the examples that these ids or this mask select."""
-        held = self._fitted
-        return masked(ids, held.examples.names) if is_mask(ids) else as_ids(ids, ordered=ordered)
-
-    def _new_labels(self, ids: tuple[Id, ...], y: Any, given: Any) -> Array:
-        """y as new labels of these examples, one for each; `given` are the ids as the user did."""
-        y, held = _for_all(y, len(ids)), self._living.labels
-        if not ids and len(y) == 0:
-            return held[:0]
-        return self._labels(by_name("y", y, ids, given), len(ids), held)
+        Phi, the normal distribution function, is the chance that the noisy target is above zero. A
+        least-squares SVM has no variance: sigma_* is one there. The temperature tau makes these
+        probabilities: of predictions made with 80 %, four in five are right. Under tau the labels
+        of the examples held are most likely, each left out: the first question after an edit takes
+        about as long as `leave_one_out`. With probability="raw" tau is one.
+        """
+        model, rows = self.frozen_model(), self.model_inputs(X)
+        scores = model.mean(*rows)
+        variance = self._score_variance(model, rows[0])
+        return class_probabilities(scores, variance, self.model_temperature(model))
 
 
 class EditableClassifier(ScoringClassifier, EditableEstimator[V]):
@@ -321,13 +375,46 @@ class EditableClassifier(ScoringClassifier, EditableEstimator[V]):
     @property
     def classes_(self) -> Array:
         """The classes that have examples now, (M,), sorted; weight zero does not count."""
-        return np.unique(self._fitted.examples.counted.labels)
+        return np.unique(self.editable_.examples.counted.labels)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """scikit-learn's word for `add`. `classes` may be left out; otherwise y is checked."""
         checks.check_declared(y, classes)
         self.add(X, y, sample_weight=sample_weight)
         return self
+
+
+class EditableRegressor(RegressorMixin, EditableEstimator[V]):
+    """An editable estimator whose labels are target values, (n,) or (n, q)."""
+
+    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
+        return checks.target_values(y, k, held, getattr(self, "dtype", "float64"))
+
+    def _prediction(self, model: Any, scores: Array) -> Array:
+        """Predictions or variances (m, M) in the shape of the targets."""
+        return scores[:, 0] if self.editable_.labels.ndim == 1 else scores
+
+    def _variances(self, model: Any, variance: Array) -> Array:
+        return self._prediction(model, variance)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """scikit-learn's word for `add`."""
+        self.add(X, y, sample_weight=sample_weight)
+        return self
+
+    def predict_variance(self, X: Any) -> Array:
+        """The variance of a target at each row, noise included, (m,) or (m, q) as the targets are.
+
+        It says how far a row is from all examples: sigma_*^2 of eq. (3). Where the trees of a
+        forest disagree it is larger: the mean of their variances, plus the variance of their means.
+        """
+        model = self.frozen_model()
+        return self._variances(model, model.variance(self.model_inputs(X)[0]))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
 
 class LivingEstimator(EditableEstimator[Living[M]]):
@@ -345,7 +432,8 @@ class LivingEstimator(EditableEstimator[Living[M]]):
         """The batch fit of the examples that count, beside all examples."""
         return Living.of(self._batch(kernel, examples.counted), examples, settled=settled)
 
-    def _terms(self, value: Living[M]) -> dict[str, Any]:
+    def merge_terms(self, value: Living[M]) -> dict[str, Any]:
+        """The settings in which two values must agree to merge, by the names of parameters."""
         return self._settings(value.model)
 
     def _settings(self, model: M) -> dict[str, Any]:
@@ -370,7 +458,7 @@ class LivingEstimator(EditableEstimator[Living[M]]):
         An example of weight zero is predicted like a new row. `silent` marks examples about which
         the others say nothing.
         """
-        living = self._fitted
+        living = self.editable_
         model, examples = living.nonempty, living.examples
         groups = checks.group_names(groups, examples.names)
         scores, variance, silent = loo_scores(model, examples, groups)
@@ -383,16 +471,16 @@ class LivingEstimator(EditableEstimator[Living[M]]):
 
         The backward error of its coefficients: see `Covariance.residual`.
         """
-        return self._fitted.nonempty.residual()
+        return self.editable_.nonempty.residual()
 
     @property
     def model_(self) -> M:
         """The frozen model, up to date with all edits, without the examples of weight zero."""
-        return self._fitted.current
+        return self.editable_.current
 
     def model_groups(self, groups: Any) -> Array | None:
         """`groups`, as in `leave_one_out`, for the examples of `model_`, (n,)."""
-        examples = self._fitted.examples
+        examples = self.editable_.examples
         names = checks.group_names(groups, examples.names)
         return None if names is None else names[examples.weights > 0]
 
@@ -403,15 +491,13 @@ class LivingEstimator(EditableEstimator[Living[M]]):
         known which examples the two estimators share.
         """
         other = clone(self).set_params(**parameters)
-        for name in ("n_features_in_", "feature_names_in_", "_names_in"):
-            if hasattr(self, name):
-                setattr(other, name, getattr(self, name))
-        living = self._fitted
+        note_as(other, self)
+        living = self.editable_
         # With the examples of weight zero, unless another thread has edited in the meantime.
         held = living.examples if living.examples.counted is examples else examples
         keeps = other.kernel is None and living.settled
-        other._living = other.fresh_value(held, living.kernel if keeps else None)
-        return cast("Self", other)
+        fresh = other.fresh_value(held, living.kernel if keeps else None)
+        return cast("Self", other.holding(fresh))
 
 
 def _for_all(y: Any, k: int) -> Any:

@@ -137,7 +137,7 @@ class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         if (X is None) == (ids is None):
             raise InvalidInput("Give either rows X or ids of landmarks.")
-        withdrawn = self._find(X) if ids is None else as_ids(ids, ordered=False)
+        withdrawn = self.ids_of_rows(X) if ids is None else as_ids(ids, ordered=False)
         update_fitted(self, "map_", lambda held: held.without(withdrawn))
         return self
 
@@ -150,7 +150,7 @@ class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         update_fitted(self, "map_", lambda held: replace(held, changed=False))
         return self
 
-    def _find(self, X: Any) -> tuple[Id, ...]:
+    def ids_of_rows(self, X: Any) -> tuple[Id, ...]:
         """The ids of the landmarks that are equal to rows of X (k, D)."""
         held = self._held.examples
         X = checks.rows(self, X, reset=False, finite=True)

@@ -13,7 +13,7 @@ from knowmore._base import Array, by_name, check_aligned, ids_of, is_empty, some
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.checks import check_declared
 from knowmore.estimators.linear import INSTEAD, LinearGPClassifier, LinearGPRegressor
-from knowmore.estimators.living import EditableEstimator
+from knowmore.estimators.living import EditableEstimator, chosen
 from knowmore.estimators.maps import Landmarks
 from knowmore.estimators.shell import fitted
 
@@ -151,7 +151,7 @@ class LivingPipeline(FittedPipeline[EditableEstimator[Any]]):
 
     def replace(self, ids: Any, X: Any, y: Any = None) -> Self:
         """Give these examples other features X (k, d), and other labels unless y is None."""
-        rows = by_name("X", X, self.estimator._chosen(ids), ids)
+        rows = by_name("X", X, chosen(self.estimator, ids), ids)
         self.estimator.replace(ids, self._transformed(rows), y)
         return self
 
@@ -197,7 +197,7 @@ class LinearPipeline(FittedPipeline[LinearGPClassifier | LinearGPRegressor]):
         if is_empty(X, y):
             return self
         for at, (name, step) in enumerate(self.pipeline.steps[:-1]):
-            if isinstance(step, Landmarks) and (ids := step._find(self._transformed(X, at))):
+            if isinstance(step, Landmarks) and (ids := step.ids_of_rows(self._transformed(X, at))):
                 raise InvalidInput(
                     f"Among these rows are landmarks of the step {name!r}: {some(ids)}. It would "
                     f"still hold them, so nothing was changed. Withdraw them first, "

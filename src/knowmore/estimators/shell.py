@@ -66,6 +66,13 @@ def fit_copy(estimator: E, fit: Callable[[E], T], unless: str | None = None) -> 
         return result
 
 
+def holding(estimator: E, name: str, value: Any) -> E:
+    """A copy of the estimator whose frozen value `name` is this one."""
+    other = copy(estimator)
+    setattr(other, name, value)
+    return other
+
+
 def check_mergeable(one: BaseEstimator, other: Any, name: str) -> None:
     """Raise InvalidInput unless both are of one class and fitted to the same columns.
 
@@ -100,6 +107,12 @@ def note_names(estimator: BaseEstimator, names: Names) -> None:
     vars(estimator)["_names_in"] = names
     if names is not None and all(isinstance(name, str) for name in names):
         vars(estimator)["feature_names_in_"] = np.array(names, dtype=object)
+
+
+def note_as(estimator: BaseEstimator, like: BaseEstimator) -> None:
+    """Note the number and names of the columns that another estimator was fitted to."""
+    noted = ("n_features_in_", "feature_names_in_", "_names_in")
+    vars(estimator).update({name: vars(like)[name] for name in noted if name in vars(like)})
 
 
 def unnamed(estimator: E) -> E:

@@ -136,7 +136,7 @@ class NPlusOneClassifier(LeastSquares):
         check_mergeable(self, other, "_living")
         columns = _is_columns(self.source_) or _is_columns(other.source_)
         if np.array_equal(self._known, other._known) and not columns:
-            held, names = other._living.examples, names_in(self)
+            held, names = other.editable_.examples, names_in(self)
             X: Any = held.X
             if names is not None:
                 X = optional("pandas", "tables").DataFrame(X, columns=list(names))
@@ -149,7 +149,7 @@ class NPlusOneClassifier(LeastSquares):
     @property
     def beta_(self) -> Array:
         """The weight of each class of `source_.classes_` in the mixture, (N,)."""
-        minimum: Minimum = self._fitted.nonempty.minimum
+        minimum: Minimum = self.editable_.nonempty.minimum
         return minimum.beta[np.argsort(np.argsort(self.source_.classes_))]
 
     # -- inside ------------------------------------------------------------------------------

@@ -130,20 +130,20 @@ class OneShotClassifier(EditableClassifier[Living[OneShot]], LivingEstimator[One
     @property
     def supports_(self) -> dict[str, Array]:
         """The classes to learn from, {name: X (n_S, d)}."""
-        return _inputs(self._fitted.model)
+        return _inputs(self.editable_.model)
 
     # -- what was chosen ---------------------------------------------------------------------
 
     @property
     def support_(self) -> str | None:
         """The name of the best support, None if none helps."""
-        chosen = self._fitted.nonempty.chosen
+        chosen = self.editable_.nonempty.chosen
         return None if chosen is None else chosen.support.name
 
     @property
     def rho_(self) -> float:
         """How much the best support's examples count, from 0 to 1."""
-        chosen = self._fitted.nonempty.chosen
+        chosen = self.editable_.nonempty.chosen
         return 0.0 if chosen is None else chosen.best.rho
 
     @property
@@ -154,7 +154,7 @@ class OneShotClassifier(EditableClassifier[Living[OneShot]], LivingEstimator[One
         under the criterion's name; and `lpp`, the log predictive probability, which decides
         between equal values.
         """
-        return self._fitted.nonempty.ranking
+        return self.editable_.nonempty.ranking
 
     @property
     def border_(self) -> float:
@@ -162,18 +162,18 @@ class OneShotClassifier(EditableClassifier[Living[OneShot]], LivingEstimator[One
 
         Scores are what is above it.
         """
-        return self._fitted.nonempty.border
+        return self.editable_.nonempty.border
 
     @property
     def noise_(self) -> float:
         """The noise in use."""
-        return self._fitted.nonempty.covariance.noise
+        return self.editable_.nonempty.covariance.noise
 
     # -- asking ------------------------------------------------------------------------------
 
     def predict_variance(self, X: Any) -> Array:
         """The predictive variance, (m,), noise included: how unlike all examples X is."""
-        return self._fitted.nonempty.variance(self.model_inputs(X)[0])
+        return self.editable_.nonempty.variance(self.model_inputs(X)[0])
 
     def __getstate__(self) -> dict[str, Any]:
         """The state with the supports in use: some of the given ones may have been removed."""

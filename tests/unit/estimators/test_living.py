@@ -327,5 +327,5 @@ def test_an_edit_that_a_fit_of_another_thread_overtakes_is_refused(columns, y):
     checked = Add(X[:1], Y[:1])
     clf.fit(X[:, :columns], y)
     with pytest.raises(InvalidInput, match="another thread has fitted the model to other data"):
-        clf._apply(checked)
+        clf.editable_.apply(checked)
     assert len(clf.ids_) == 90

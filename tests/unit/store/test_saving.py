@@ -71,7 +71,7 @@ def test_to_the_last_bit(name, tmp_path):
         np.testing.assert_array_equal(again.predict_variance(A), want.predict_variance(A))
     if isinstance(model, EditableEstimator):
         assert again.ids_.tolist() == model.ids_.tolist()
-        assert again.add(A[:1], model._fitted.labels[:1]).tolist() == [model._fitted.next_id]
+        assert again.add(A[:1], model.editable_.labels[:1]).tolist() == [model.editable_.next_id]
     else:
         assert again.digest() == model.digest()
 
