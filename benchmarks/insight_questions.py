@@ -24,7 +24,7 @@ from knowmore.errors import KnowmoreWarning
 from knowmore.insight import novelty, suggest, tune
 from knowmore.kernels import median_rbf
 
-METHODS = ("combined", "mahalanobis", "probability", "variance", "score", "null_space")
+METHODS = ("combined", "mahalanobis", "probability", "variance", "null_space")
 CRITERIA = ("reduction", "margin", "variance", "random")
 NOISE = 0.01
 

@@ -135,7 +135,7 @@ def by_insight(estimator):
     if not isinstance(estimator, LivingEstimator):
         return
     if isinstance(estimator, GPClassifier):
-        for method in (None, "mahalanobis", "variance", "score", "probability", "null_space"):
+        for method in (None, "mahalanobis", "variance", "probability", "null_space"):
             yield f"novelty by {method}", partial(_novelty, method)
         for criterion in (None, "variance", "margin", "reduction"):
             yield f"suggest by {criterion}", partial(_suggest, criterion)

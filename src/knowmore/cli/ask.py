@@ -16,7 +16,7 @@ Rate = Annotated[
     ),
 ]
 Criterion = Literal["reduction", "margin", "variance", "random"]
-Method = Literal["combined", "mahalanobis", "probability", "variance", "score", "null_space"]
+Method = Literal["combined", "mahalanobis", "probability", "variance", "null_space"]
 
 
 def predict(

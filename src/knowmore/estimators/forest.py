@@ -73,8 +73,7 @@ class ForestEstimator(EditableEstimator[Forest]):
         """The forest without examples; those that it is to hold are like X (n, d), labels."""
         return self.batch_value(own_kernel(kernel), Examples.of(X[:0], labels[:0]), settled)
 
-    def merge_terms(self, value: Forest) -> dict[str, Any]:
-        """The settings in which two forests must agree to merge, by the names of parameters."""
+    def _terms(self, value: Forest) -> dict[str, Any]:
         return {
             "kernel": value.kernel,
             "noise": value.model.covariance.noise,
@@ -82,10 +81,6 @@ class ForestEstimator(EditableEstimator[Forest]):
             "n_trees": len(value.trees),
             "seed": value.seed,
         }
-
-    def check_labels(self, labels: Array, held: Array) -> None:
-        """Raise InvalidInput unless labels are of the kind of those held."""
-        self._labels(labels, len(labels), held)
 
     @property
     def model_(self) -> Forest:
@@ -277,7 +272,7 @@ class Note(NamedTuple):
     def check(self, other: Note) -> None:
         """Raise InvalidInput unless the other has the same columns, and labels of the same kind."""
         check_mergeable(self.estimator, other.estimator, "n_features_in_")
-        self.estimator.check_labels(other.label, self.label)
+        self.estimator._labels(other.label, 1, self.label)
 
 
 @final
@@ -304,7 +299,7 @@ class Plot(Frozen):
             )
         indexed = any(index_of(given) is not None for given in (X, y))
         noted = clone(estimator)
-        edit = noted.checked(X, y, ids, weights)
+        edit = noted._checked(X, y, ids, weights)
         X, n = edit.X, len(edit.X)
         w = np.ones(n) if edit.weights is None else edit.weights
         counted = X[w > 0]

@@ -99,7 +99,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         """y as labels of k examples, of the same type as the labels `held`."""
 
     @abstractmethod
-    def merge_terms(self, value: V) -> dict[str, Any]:
+    def _terms(self, value: V) -> dict[str, Any]:
         """The settings in which two values must agree to merge, by the names of parameters."""
 
     def _inputs(self, X: Any, *, reset: bool) -> tuple[Array, Array | None]:
@@ -120,7 +120,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         return self
 
     def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
-        edit = self.checked(X, y, ids, sample_weight)
+        edit = self._checked(X, y, ids, sample_weight)
         examples = Examples.of(edit.X, edit.labels, edit.ids, edit.weights, edit.side)
         if not len(examples.counted):
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
@@ -128,7 +128,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         if self.kernel is None and isinstance(self._living.kernel, RBF):
             checks.warn_of_scales(self, examples.counted.X)
 
-    def checked(
+    def _checked(
         self, X: Any, y: Any, ids: Any, sample_weight: Any, held: Array | None = None
     ) -> Add:
         """New examples, checked, as the edit that adds them.
@@ -176,7 +176,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
     def adding(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Add:
         """The edit of `add`, checked and not applied."""
         held = self.editable_.labels
-        edit = self.checked(X, y, ids, sample_weight, held)
+        edit = self._checked(X, y, ids, sample_weight, held)
         if edit.ids is None and len(held):
             warn_if_renumbered(X)
         return edit
@@ -240,7 +240,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         """
         check_mergeable(self, other, "_living")
         here, there = self.editable_, other.editable_
-        mine, theirs = self.merge_terms(here), other.merge_terms(there)
+        mine, theirs = self._terms(here), other._terms(there)
         for name in mine:
             found = _disagreement(mine[name], theirs[name])
             if found and (name != "kernel" or (here.settled and there.settled)):
@@ -432,8 +432,7 @@ class LivingEstimator(EditableEstimator[Living[M]]):
         """The batch fit of the examples that count, beside all examples."""
         return Living.of(self._batch(kernel, examples.counted), examples, settled=settled)
 
-    def merge_terms(self, value: Living[M]) -> dict[str, Any]:
-        """The settings in which two values must agree to merge, by the names of parameters."""
+    def _terms(self, value: Living[M]) -> dict[str, Any]:
         return self._settings(value.model)
 
     def _settings(self, model: M) -> dict[str, Any]:

@@ -114,18 +114,11 @@ class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         limit = self.n_landmarks
         n = X.shape[0] if limit is None else whole_number("n_landmarks", limit, 1)
         found: dict[bytes, int] = {}
-        for row, code in enumerate(self._hashes(X)):
+        for row, code in enumerate(_hashes(self, X)):
             found.setdefault(code, row)
             if len(found) == 2 * n + BLOCK:
                 found = dict(nsmallest(n, found.items()))
         return dict(nsmallest(n, found.items()))
-
-    def _hashes(self, X: Any) -> Iterator[bytes]:
-        """A hash of the values of each row of X and the seed."""
-        salt = whole_number("seed", self.seed, 0, 2**64 - 1).to_bytes(16, "little")
-        for rows in blocks(X):
-            for x in _table(rows).astype("<f8", copy=False):
-                yield blake2b(x.tobytes(), digest_size=16, salt=salt).digest()
 
     def forget(self, X: Any = None, *, ids: Any = None) -> Self:
         """Withdraw landmarks: those equal to rows of X (k, D), or those with these ids.
@@ -137,7 +130,7 @@ class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         if (X is None) == (ids is None):
             raise InvalidInput("Give either rows X or ids of landmarks.")
-        withdrawn = self.ids_of_rows(X) if ids is None else as_ids(ids, ordered=False)
+        withdrawn = landmarks_among(self, X) if ids is None else as_ids(ids, ordered=False)
         update_fitted(self, "map_", lambda held: held.without(withdrawn))
         return self
 
@@ -149,14 +142,6 @@ class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         update_fitted(self, "map_", lambda held: replace(held, changed=False))
         return self
-
-    def ids_of_rows(self, X: Any) -> tuple[Id, ...]:
-        """The ids of the landmarks that are equal to rows of X (k, D)."""
-        held = self._held.examples
-        X = checks.rows(self, X, reset=False, finite=True)
-        given = set(self._hashes(X))
-        own = zip(held.names, self._hashes(held.X), strict=True)
-        return tuple(name for name, code in own if code in given)
 
     def transform(self, X: Any) -> Array:
         """The features phi of X (m, D), (m, r)."""
@@ -212,6 +197,22 @@ class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def landmarks_among(step: Landmarks, X: Any) -> tuple[Id, ...]:
+    """The ids of the landmarks that are equal to rows of X (k, D)."""
+    held = fitted(step, "map_").examples
+    given = set(_hashes(step, checks.rows(step, X, reset=False, finite=True)))
+    own = zip(held.names, _hashes(step, held.X), strict=True)
+    return tuple(name for name, code in own if code in given)
+
+
+def _hashes(step: Landmarks, X: Any) -> Iterator[bytes]:
+    """A hash of the values of each row of X and the seed."""
+    salt = whole_number("seed", step.seed, 0, 2**64 - 1).to_bytes(16, "little")
+    for rows in blocks(X):
+        for x in _table(rows).astype("<f8", copy=False):
+            yield blake2b(x.tobytes(), digest_size=16, salt=salt).digest()
 
 
 @final

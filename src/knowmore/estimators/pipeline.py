@@ -14,7 +14,7 @@ from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.checks import check_declared
 from knowmore.estimators.linear import INSTEAD, LinearGPClassifier, LinearGPRegressor
 from knowmore.estimators.living import EditableEstimator, chosen
-from knowmore.estimators.maps import Landmarks
+from knowmore.estimators.maps import Landmarks, landmarks_among
 from knowmore.estimators.shell import fitted
 
 E = TypeVar("E", bound=BaseEstimator)
@@ -197,7 +197,9 @@ class LinearPipeline(FittedPipeline[LinearGPClassifier | LinearGPRegressor]):
         if is_empty(X, y):
             return self
         for at, (name, step) in enumerate(self.pipeline.steps[:-1]):
-            if isinstance(step, Landmarks) and (ids := step.ids_of_rows(self._transformed(X, at))):
+            if isinstance(step, Landmarks) and (
+                ids := landmarks_among(step, self._transformed(X, at))
+            ):
                 raise InvalidInput(
                     f"Among these rows are landmarks of the step {name!r}: {some(ids)}. It would "
                     f"still hold them, so nothing was changed. Withdraw them first, "

@@ -8,7 +8,7 @@ model holds none: it is given rows that it has learnt.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 
@@ -23,20 +23,10 @@ from knowmore.insight.asking import (
     needs_rows,
     reference_rows,
 )
-from knowmore.models import (
-    Forest,
-    KernelModel,
-    LinearModel,
-    Told,
-    Unseen,
-    check_several,
-    separates,
-    threshold,
-    unseen,
-)
+from knowmore.models import Told, Unseen, check_several, separates, threshold, unseen
 from knowmore.models.newness import null_space, removed
 
-_METHODS = ("combined", "mahalanobis", "probability", "variance", "score", "null_space")
+_METHODS = ("combined", "mahalanobis", "probability", "variance", "null_space")
 _HOW = "Give rows that it has learnt: novelty(model, X, reference=(X_learnt, y_learnt))."
 
 
@@ -55,13 +45,13 @@ class Novelty(Answer):
     values: Array
     method: str
     ids: Array
-    model: KernelModel | LinearModel | Forest
+    model: Any
     reference: Unseen | None = None
 
     @derived
     def left_out(self) -> Array:
         """The value of each example held, or reference row, had the model never seen it, (n,)."""
-        left, model = self._left, cast("Any", self.model)
+        left, model = self._left, self.model
         if self.method == "combined":
             return np.asarray(model.newness.left_out)
 
@@ -84,10 +74,9 @@ class Novelty(Answer):
     @cached_property
     def _left(self) -> Unseen:
         """Leave-one-out predictions for the examples held, or for the reference rows."""
-        model: Any = self.model
-        if model.keeps_rows:
-            check_several(count_of(model))
-            return unseen(model)
+        if self.model.keeps_rows:
+            check_several(count_of(self.model))
+            return unseen(self.model)
         if self.reference is None:
             raise needs_rows(_HOW)
         return self.reference
@@ -130,8 +119,8 @@ def novelty(model: Any, X: Any, method: str | None = None, *, reference: Any = N
 
     And to linear models and forests, by the methods that they have. A model of one class recognises
     what is not of that class. A row that has nothing in common with any that was learnt is new, by
-    all methods but "null_space", unless such rows were learnt: a row of zeros, such as a text
-    without one known word, in a table of at least four columns.
+    all methods but "null_space", unless rows like it were learnt: a row of zeros, for example a
+    text without one known word, in a table of at least four columns.
 
     Parameters
     ----------
@@ -139,54 +128,46 @@ def novelty(model: Any, X: Any, method: str | None = None, *, reference: Any = N
         "combined": the default of a GPClassifier, and only for it. The distance of "null_space",
         less |m|, plus sigma_*, each in units of its spread over the examples left out; m (M,) are
         the scores for targets of 1 and 0. What sigma_* counts for is Fisher's discriminant between
-        the examples left out alone and those left out with their whole class, so each class plays
-        the unknown one in turn. The weights stay those of all examples when one is left out.
+        the examples left out alone and those left out with their whole class.
         "mahalanobis": the default of a LinearGPClassifier. The squared distance of "null_space",
         plus sigma_*^2 / 32. A distance to the nearest class mean, in the spread within classes,
         less most of that to the mean of all (Ren et al. 2021).
         "probability": the default of a ForestGPClassifier. log Phi(-max_c mu^(c) / sigma_*), the
         chance that not even the best class's target is above zero. The order is that of mu / sigma,
         one of the scores of Kemmler, Rodner and Denzler for one class.
-        "variance": the default of regressors. sigma_*^2, noise included. Labels do not matter. For
-        several targets, the mean of their variances.
-        "score": -max_c mu^(c), no class is near.
+        "variance": the default of regressors. sigma_*^2, noise included, without regard to labels.
         "null_space": the distance to the nearest class in the kernel null Foley-Sammon transform
-        of Bodesheim et al., where each class held is one point. It is the transform of K + sigma^2
-        I: theirs if there is no noise. Like "mahalanobis", it takes one Gaussian process on all
-        examples: forests have others in each leaf.
+        of Bodesheim et al., where each class held is one point: theirs if there is no noise. Like
+        "mahalanobis", it takes one Gaussian process on all examples; forests have many.
     reference : only for a linear model, which holds no rows: (X, y) or (X, y, sample_weight), rows
         that it has learnt, all or some. Left out in turn, they set the thresholds
 
-    Examples
-    --------
     >>> from knowmore import GPClassifier
     >>> clf = GPClassifier().fit([[0.0], [0.5], [1.0], [4.0], [4.5], [5.0]], list("aaabbb"))
     >>> X = [[0.2], [4.8], [30.0]]
-    >>> found = novelty(clf, X)
-    >>> found.unknown(0.95), clf.predict(X, unknown="?", rate=0.05)
+    >>> novelty(clf, X).unknown(0.95), clf.predict(X, unknown="?", rate=0.05)
     (array([False, False,  True]), array(['a', 'b', '?'], dtype='<U1'))
     """
-    if method is not None:
-        choice("method", method, _METHODS)
-    about = "" if method in (None, "variance") else f"method={method!r}"
-    gp = asked(model, WITH_VARIANCE, about, "method='variance'")
-    method = _method(gp, method)
+    gp, method = _asked(model, method)
     given = reference_rows(reference)
     left = left_out(model, gp, _HOW, *given) if given else None
     (rows, _), index = inputs(model, X), index_of(X)
     ids = np.arange(rows.shape[0]) if index is None else np.asarray(index.to_flat_index())
+    return Novelty(_values(model, gp, method, rows, given), method, ids, gp, left)
+
+
+def _values(model: Any, gp: Any, method: str, rows: Any, reference: tuple[Any, ...]) -> Array:
+    """How new these rows are, (m,)."""
     if method == "combined":
-        values = gp.newness.values(gp, rows)
-    else:
-        told = Told(
-            lambda: gp.mean(rows),
-            lambda: gp.variance(rows),
-            lambda: gp.nearest(rows),
-            _unrelated(model, gp, rows, given),
-            lambda: gp.largest_variance,
-        )
-        values = told.values(method)
-    return Novelty(values, method, ids, gp, left)
+        values: Array = gp.newness.values(gp, rows)
+        return values
+    return Told(
+        lambda: gp.mean(rows),
+        lambda: gp.variance(rows),
+        lambda: gp.nearest(rows),
+        _unrelated(model, gp, rows, reference),
+        lambda: gp.largest_variance,
+    ).values(method)
 
 
 def _unrelated(model: Any, gp: Any, rows: Any, given: tuple[Any, ...]) -> Array:
@@ -200,12 +181,19 @@ def _unrelated(model: Any, gp: Any, rows: Any, given: tuple[Any, ...]) -> Array:
     return found
 
 
-def _method(gp: KernelModel | LinearModel | Forest, method: str | None) -> str:
-    """The best method of a model, or the one that was asked for, if it has that."""
+def _asked(model: Any, method: str | None) -> tuple[Any, str]:
+    """The Gaussian process of a fitted estimator, and the method, if it has that, or its best."""
+    if isinstance(method, str) and method == "score":
+        raise InvalidInput(
+            "method='score' is gone: in our measurements 'probability' told new rows from known "
+            "ones as well or better. Ask for 'probability'."
+        )
+    if method is not None:
+        choice("method", method, _METHODS)
+    about = "" if method in (None, "variance") else f"method={method!r}"
+    gp = asked(model, WITH_VARIANCE, about, "method='variance'")
     if method is None:
-        if not gp.classes:
-            return "variance"
-        return gp.best_novelty
+        return gp, gp.best_novelty if gp.classes else "variance"
     if method == "combined" and not gp.keeps_rows:
         raise InvalidInput(
             "method='combined' is about examples, and a linear model holds none. Ask for "
@@ -216,7 +204,7 @@ def _method(gp: KernelModel | LinearModel | Forest, method: str | None) -> str:
             f"method={method!r} is about all classes in one Gaussian process, and a leaf of a "
             f"forest may hold one class alone. Ask for 'probability'."
         )
-    return method
+    return gp, method
 
 
 def _fraction(q: Any) -> float:

@@ -1,9 +1,13 @@
-"""Which parameters fit: kernel, noise and the weights of summed kernels, by gradient."""
+"""Which parameters fit: kernel, noise and the weights of summed kernels, by gradient.
+
+The search starts at the parameters of the model; if these have too little noise, it first looks for
+more. Kernel parameters marked "fixed" do not move. The weights of a sum such as
+`ConstantKernel() * k + ConstantKernel() * l` are parameters like any other.
+"""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, final
@@ -11,7 +15,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from knowmore._base import Answer, Array, Id, a_type, flag, number, whole_number
-from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NotPositiveDefinite
+from knowmore.errors import InvalidInput, InvalidType, NotPositiveDefinite, warn
 from knowmore.examples import Examples
 from knowmore.insight.asking import TUNABLE, asked, generator, is_gaussian, noise_parameter
 from knowmore.insight.objectives import Evidence, Objective, Score, model_loss, objective_of
@@ -45,6 +49,17 @@ class Tuned(Answer):
     held : the serial and the label of each example at that time, by its id; no features
     targets : the number of values that the objective sums over, one for each example and column
     grouped : whether groups were left out, and not single examples
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from knowmore import GPRegressor
+    >>> X = np.linspace(0, 6, 20)[:, None]
+    >>> y = 50 + np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=20)
+    >>> tune(GPRegressor(RBF(1.0), noise=0.1).fit(X, y))
+    Tuned: objective from -0.668703 to 16.129
+                     parameter  before    after
+    kernel__k1__constant_value       1     3.11
+      kernel__k2__length_scale       1    2.504
+                         noise     0.1  0.00849
     """
 
     estimator: Any
@@ -92,21 +107,17 @@ def tune(
     subset: int | None = None,
     random_state: int | None = 0,
 ) -> Tuned:
-    """Better parameters for a fitted estimator, which does not change.
+    """Better parameters for a fitted estimator, which does not change; by gradient.
 
-    The search is by gradient, in the logarithms of the parameters, from those of the model; if
-    these have too little noise, it first looks for more. It stops at once if there is nothing to
-    gain, and `changed` is empty. Kernel parameters stay within scikit-learn's bounds, and those
-    marked "fixed" do not move. Those for which the kernel is not positive definite on these
-    examples are passed over; a `KnowmoreWarning` says so if none remain. The weights of a sum such
-    as `ConstantKernel() * k + ConstantKernel() * l` are parameters like any other. A kernel that is
-    a plain function has none: only the noise is tuned.
+    The search is in the logarithms of the parameters, within scikit-learn's bounds. If there is
+    nothing to gain, `changed` is empty. Parameters for which the kernel is not positive definite on
+    these examples are passed over. A kernel that is a plain function has none: only the noise is
+    tuned.
 
-    By leave-one-out the result is never worse than the model, whatever the objective: if that
-    leads to where fewer examples are recognised, or squared errors are larger, the result is the
-    best point on the path that is not worse, and a `KnowmoreWarning` says so. Another warning names
-    the parameters that ended at a bound. A parameter that gains less than a thousandth per target
-    at a bound comes back from it.
+    By leave-one-out the result is never worse than the model: if the objective leads to where fewer
+    examples are recognised, or squared errors are larger, the result is the best point on the path
+    that is not worse. A parameter that gains less than a thousandth per target at a bound comes
+    back from it. A `KnowmoreWarning` says what was held back, or ended at a bound.
 
     Parameters
     ----------
@@ -118,52 +129,68 @@ def tune(
     groups : a name for each example in the order of `ids_`, to leave out whole groups
     affine : search among amplitude * kernel + offset, unless the kernel has these itself; there is
         no offset where there is a bias
-    noise_bounds : the least and the largest noise, or "fixed"; the noise of a least-squares SVM is
-        1 / C
+    noise_bounds : the least and largest noise, or "fixed"; a least-squares SVM has the noise 1 / C
     restarts : further searches from random points within the bounds; the best of all counts
     subset : search with this many examples, drawn at random; all of them judge the result
     random_state : the seed of restarts and subset
-
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> from knowmore import GPRegressor
-    >>> X = np.linspace(0, 6, 20)[:, None]
-    >>> y = 50 + np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=20)
-    >>> tune(GPRegressor(RBF(1.0), noise=0.1).fit(X, y))
-    Tuned: objective from -0.668703 to 16.129
-                     parameter  before    after
-    kernel__k1__constant_value       1     3.11
-      kernel__k2__length_scale       1    2.504
-                         noise     0.1  0.00849
     """
     frozen: KernelModel = asked(model, TUNABLE, **_INSTEAD)
-    examples, T, covariance = frozen.examples, frozen.targets.T, frozen.covariance
-    groups, n, bias = model.model_groups(groups), len(examples), frozen.bias
+    goal, groups = _goal(model, objective), model.model_groups(groups)
+    affine, rng = flag("affine", affine), generator(random_state)
+    restarts = whole_number("restarts", restarts, 0, _MOST_RESTARTS)
+    space = _space(frozen, noise_bounds, affine)
+    slope = _slope(frozen, goal, groups, space, _drawn(frozen, groups, subset, rng))
+    # A setting that is worse for a subset need not be worse for all: all examples decide.
+    limits = (True,) if len(slope.T) == len(frozen.examples) else (False, True)
+    searches = (search(slope, affine, restarts, rng, limited) for limited in limits)
+    return _judged(model, frozen, slope, groups, searches)
+
+
+def _goal(model: Any, objective: str | Score) -> Objective:
+    """The objective, if it applies to the model."""
     goal = objective_of(objective)
     if isinstance(goal, Evidence) and not is_gaussian(model):
         raise InvalidInput(f"objective={objective!r} is for Gaussian processes. Ask for 'loo'.")
-    affine = flag("affine", affine)
-    restarts, rng = whole_number("restarts", restarts, 0, _MOST_RESTARTS), generator(random_state)
-    # A bias needs at least one example that is not left out.
-    size = n if subset is None else min(whole_number("subset", subset, 1 + bias), n)
-    space = Space(covariance.kernel, covariance.noise, _checked(noise_bounds))
-    (space.affine(T, offset=not bias) if affine and not space.names else space).check()
-    before, loss_before = goal.value(frozen, groups), model_loss(frozen, groups)
-    rows = _drawn(groups, n, size, bias, rng)
-    slope = Slope(
+    return goal
+
+
+def _space(frozen: KernelModel, noise_bounds: Any, affine: bool) -> Space:
+    """The parameters of a model, if there is something to tune."""
+    space = Space(frozen.covariance.kernel, frozen.covariance.noise, _checked(noise_bounds))
+    wide = affine and not space.names
+    (space.affine(frozen.targets.T, offset=not frozen.bias) if wide else space).check()
+    return space
+
+
+def _slope(
+    frozen: KernelModel, goal: Objective, groups: Array | None, space: Space, rows: Array
+) -> Slope:
+    """The objective of these examples (k,) as a function of the parameters."""
+    return Slope(
         space,
         goal,
-        examples.X[rows],
-        T[rows],
-        weights=covariance.weights[rows],
-        bias=bias,
+        frozen.examples.X[rows],
+        frozen.targets.T[rows],
+        weights=frozen.covariance.weights[rows],
+        bias=frozen.bias,
         classes=frozen.targets.classes,
-        dtype=covariance.factor.dtype,
+        dtype=frozen.covariance.factor.dtype,
         groups=None if groups is None else groups[rows],
     )
-    held_back, nothing = False, NOTHING * max(abs(before), T.size)
-    # A setting that is worse for a subset need not be worse for all: all examples decide.
-    for limited in (False, True) if size < n else (True,):
-        found = search(slope, affine, restarts, rng, limited)
+
+
+def _judged(
+    model: Any,
+    frozen: KernelModel,
+    slope: Slope,
+    groups: Array | None,
+    searches: Iterable[SearchResult],
+) -> Tuned:
+    """The first result of these searches that is better by all examples; warns if there is none."""
+    goal, space, examples = slope.objective, slope.space, frozen.examples
+    before, loss_before = goal.value(frozen, groups), model_loss(frozen, groups)
+    held_back, nothing = False, NOTHING * max(abs(before), frozen.targets.T.size)
+    for found in searches:
         held_back |= found.held_back
         estimator = _tried(model, examples, found)
         if estimator is None:
@@ -188,7 +215,7 @@ def tune(
         changes=tuple(names.get(change[0], change) for change in found.changes),
         objective=goal,
         held=_by_id(examples),
-        targets=T.size,
+        targets=frozen.targets.T.size,
         grouped=groups is not None,
     )
     _warn(tuned, not found.changes and is_indefinite(space.kernel, examples.X))
@@ -214,26 +241,24 @@ def _refit(model: Any, examples: Examples, space: Space) -> Any:
 
 def _warn(tuned: Tuned, indefinite: bool) -> None:
     """Warn if the search was held back, ended at a bound, or found no positive definite kernel."""
-    messages = [
-        f"{name} ended at {tuned.changed[name][1]:.6g}, which is a bound of the search: the best "
-        f"value may be beyond it. {remedy(name)}"
-        for name in tuned.at_bounds
-    ]
+    for name in tuned.at_bounds:
+        warn(
+            f"{name} ended at {tuned.changed[name][1]:.6g}, which is a bound of the search: the "
+            f"best value may be beyond it. {remedy(name)}"
+        )
     if tuned.held_back:
-        messages.append(
+        warn(
             f"The objective leads to where the leave-one-out loss exceeds {tuned.loss_before:.4g}: "
             f"tune() did not go there. Try another kernel, another objective, or restarts."
         )
     if indefinite:
-        messages.append(
+        warn(
             f"The kernel {tuned.estimator.kernel_!r} is not positive definite: for these examples "
             f"its matrix has an eigenvalue below zero, so predictions may be far off. tune() found "
             f"no better parameters for which it is, and changed nothing. Use another kernel such "
             f"as RBF, or On(slice(i, i + 1), kernel) for a kernel of one column; or start from "
             f"other parameters, or try restarts."
         )
-    for message in messages:
-        warnings.warn(message, KnowmoreWarning, stacklevel=3)
 
 
 def due(
@@ -282,8 +307,13 @@ def due(
     return bool(loss > max(worse, NOTHING))
 
 
-def _drawn(groups: Array | None, n: int, size: int, bias: bool, rng: np.random.Generator) -> Array:
-    """Draw `size` of n rows; with a bias, from two groups at least if there are two."""
+def _drawn(
+    frozen: KernelModel, groups: Array | None, subset: int | None, rng: np.random.Generator
+) -> Array:
+    """The rows to search with; with a bias, from two groups at least if there are two."""
+    n, bias = len(frozen.examples), frozen.bias
+    # A bias needs at least one example that is not left out.
+    size = n if subset is None else min(whole_number("subset", subset, 1 + bias), n)
     if size == n:
         return np.arange(n)
     rows = np.sort(rng.choice(n, size, replace=False))

@@ -115,9 +115,6 @@ class Told(NamedTuple):
             case "variance":
                 found = self._raised()
                 return found if found.ndim == 1 else np.asarray(found.mean(axis=1))
-            case "score":
-                # -1 is the target of the examples of other classes.
-                return np.where(self.unrelated, 1.0, -self.mean().max(axis=1))
             case "null_space":
                 return self.distance()
             case "mahalanobis":

@@ -186,7 +186,7 @@ def test_no_suspects_make_an_empty_picture():
     assert len(ax.patches) == 0
 
 
-@pytest.mark.parametrize("method", ["variance", "score", "probability", "null_space"])
+@pytest.mark.parametrize("method", ["variance", "probability", "null_space"])
 def test_novelty_is_drawn_beside_the_known_examples(method):
     clf, X = fitted(), clouds(1)[0] + 2
     display = NoveltyDisplay.from_estimator(clf, X, method=method, quantile=0.9)

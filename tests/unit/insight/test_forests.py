@@ -148,7 +148,7 @@ def test_with_a_single_leaf_labels_are_suspect_as_for_the_gaussian_process(singl
     pd.testing.assert_frame_equal(*tables)
 
 
-@pytest.mark.parametrize("method", ["variance", "score", "probability"])
+@pytest.mark.parametrize("method", ["variance", "probability"])
 def test_with_a_single_leaf_rows_are_as_new_as_for_the_gaussian_process(single, method):
     got, want = (novelty(each, POOL, method) for each in single)
     assert_rounded(got.values, want.values, ONE_LEAF)
@@ -253,7 +253,7 @@ def test_duplicates_are_found_in_all_leaves():
     assert suspects(forest).duplicates == ((0, N, N + 2), (1, N + 1))
 
 
-@pytest.mark.parametrize("method", ["variance", "score", "probability"])
+@pytest.mark.parametrize("method", ["variance", "probability"])
 def test_novelty_is_measured_against_the_examples_left_out_of_their_leaves(told, method):
     forest, _, scores, variance, _ = told
     found = novelty(forest, POOL, method)
@@ -261,7 +261,7 @@ def test_novelty_is_measured_against_the_examples_left_out_of_their_leaves(told,
     def value(mean, variance):
         best = mean.max(axis=-1)
         chance = log_ndtr(-best / np.sqrt(variance))
-        return {"variance": variance, "score": -best, "probability": chance}[method]
+        return {"variance": variance, "probability": chance}[method]
 
     trees = [leaves(number)[0] for number in range(TREES)]
     each = [[process(leaf_of(tree, x), x) for tree in trees] for x in POOL]
@@ -280,11 +280,12 @@ def test_the_only_example_of_a_class_takes_it_with_it_but_not_one_that_is_alone_
     labels = np.array(["low"] * 30 + ["high"] * 29 + ["only"])
     labels[5] = "high"
     forest = classifier(2, 10).fit(x, labels)
-    left, found = forest.leave_one_out(), novelty(forest, x[:1], "score")
+    left, found = forest.leave_one_out(), novelty(forest, x[:1], "probability")
     scores = left.scores.copy()
     scores[59, 2] = -np.inf
-    assert_rounded(found.left_out, -scores.max(axis=1), ROUNDINGS)
-    assert -left.scores.max(axis=1)[5] == found.left_out[5]
+    deviation = np.sqrt(left.variance)
+    assert_rounded(found.left_out, log_ndtr(-scores.max(axis=1) / deviation), ROUNDINGS)
+    assert log_ndtr(-left.scores.max(axis=1)[5] / deviation[5]) == found.left_out[5]
 
 
 def test_calibration_is_by_the_examples_left_out_of_their_leaves(told):

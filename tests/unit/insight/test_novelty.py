@@ -25,7 +25,7 @@ from knowmore import (
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NoExamples, NotFitted
 from knowmore.insight import explain, novelty, reliability, suggest, suspects, tune
 
-METHODS = ("variance", "score", "probability", "null_space", "mahalanobis")
+METHODS = ("variance", "probability", "null_space", "mahalanobis")
 # The weights of its parts are those of all examples: it has tests of its own against refits.
 ALL = ("combined", *METHODS)
 KERNEL = RBF(1.5)
@@ -73,7 +73,6 @@ def naive(method, noise, X, y, X_new, weights=1.0):
     variance = oracle.variance(KERNEL, noise, X, X_new, noise_new=own)
     values = {
         "variance": variance,
-        "score": -best,
         "probability": norm.logcdf(-best / np.sqrt(variance)),
         "null_space": distance,
         "mahalanobis": distance**2 + variance / 32,
@@ -237,8 +236,7 @@ def test_an_example_held_without_noise_is_not_new(method):
     found = novelty(GPClassifier(KERNEL, 0.0).fit(X, y), np.vstack([X, queries]), method)
     assert np.isfinite(found.values).all()
     assert np.isfinite(found.left_out).all()
-    if method != "score":
-        assert found.values[: len(X)].max() < found.values[len(X) :].min()
+    assert found.values[: len(X)].max() < found.values[len(X) :].min()
 
 
 @pytest.mark.parametrize("method", ALL)
@@ -267,7 +265,7 @@ def test_other_factors_give_the_same_values(method, settings):
     assert abs(found.left_out - want.left_out).max() <= error * abs(want.left_out).max()
 
 
-@pytest.mark.parametrize("method", ["score", "probability", "variance", "combined"])
+@pytest.mark.parametrize("method", ["probability", "variance", "combined"])
 def test_silent_examples_are_as_new_as_far_away_rows(method):
     X, y = load_digits(return_X_y=True)
     found = novelty(GPClassifier(RBF(1.0)).fit(X[:60], y[:60]), X[60:80], method)
@@ -334,10 +332,10 @@ def test_a_regressor_supports_variance_only():
     assert_rounded(found.left_out, reg.leave_one_out().variance)
     with pytest.raises(
         InvalidInput,
-        match=r"^method='score' is about classes, but a GPRegressor has none. "
+        match=r"^method='probability' is about classes, but a GPRegressor has none. "
         r"Ask for method='variance'.$",
     ):
-        novelty(reg, [[0.5]], "score")
+        novelty(reg, [[0.5]], "probability")
 
 
 def test_the_answer_reads_as_a_table():
@@ -353,10 +351,12 @@ def test_the_answer_reads_as_a_table():
     ("X", "method", "text"),
     [
         (np.zeros((1, 3)), "entropy", r"^method='entropy' is not known. Choose one of 'combined', "
-         r"'mahalanobis', 'probability', 'variance', 'score', 'null_space'.$"),
-        (np.zeros((0, 3)), "score", r"^X is empty. Give at least one row to ask about.$"),
-        (np.zeros((1, 2)), "score", r"X has 2 features, but GPClassifier is expecting 3"),
-        ([[np.inf, 0, 0]], "score", r"contains NaN or infinity"),
+         r"'mahalanobis', 'probability', 'variance', 'null_space'.$"),
+        (np.zeros((1, 3)), "score", r"^method='score' is gone: in our measurements 'probability' "
+         r"told new rows from known ones as well or better. Ask for 'probability'.$"),
+        (np.zeros((0, 3)), "variance", r"^X is empty. Give at least one row to ask about.$"),
+        (np.zeros((1, 2)), "variance", r"X has 2 features, but GPClassifier is expecting 3"),
+        ([[np.inf, 0, 0]], "variance", r"contains NaN or infinity"),
     ],
 )  # fmt: skip
 def test_bad_questions_are_explained(X, method, text):
@@ -385,7 +385,7 @@ def test_only_fitted_gaussian_processes_with_examples_answer():
         kinds = "GPClassifier, LinearGPClassifier or ForestGPClassifier"
         words = rf"^This question is for a fitted {kinds}, not"
         with pytest.raises(InvalidType, match=words):
-            novelty(other, queries, "score")
+            novelty(other, queries, "probability")
         linear = "LinearGPClassifier, LinearGPRegressor"
         words = f"a fitted GPClassifier, GPRegressor, {linear}, ForestGPClassifier or ForestGPReg"
         with pytest.raises(InvalidType, match=words):

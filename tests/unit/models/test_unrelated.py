@@ -64,7 +64,7 @@ def asked(model, X, y, Q, method=None):
 
 
 def methods(name):
-    some = [None, "variance", "score", "probability"]
+    some = [None, "variance", "probability"]
     return some if name == "forest" else [*some, "null_space"]
 
 
@@ -131,7 +131,7 @@ def test_an_example_that_was_learnt_is_not_unrelated(name):
 
 
 @pytest.mark.parametrize("name", ["dot", "dot and a constant", "intersection", "rbf", "forest"])
-@pytest.mark.parametrize("method", ["variance", "score", "probability"])
+@pytest.mark.parametrize("method", ["variance", "probability"])
 def test_the_only_empty_text_left_out_is_as_new_as_to_a_fit_without_it(name, method):
     make, draw = CLASSIFIERS[name]
     X, y = draw(60)
