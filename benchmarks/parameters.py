@@ -21,8 +21,7 @@ from knowmore import GPClassifier
 from knowmore.errors import KnowmoreWarning, MissingData
 from knowmore.insight import calibrate, reliability, tune
 from knowmore.insight.objectives import OBJECTIVES
-from knowmore.insight.search import Slope, climb
-from knowmore.insight.space import Space
+from knowmore.insight.search import Slope, Space, climb
 from knowmore.kernels import ChiSquared, On
 from papers.data import animals_with_attributes, digits
 

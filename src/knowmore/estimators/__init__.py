@@ -15,9 +15,8 @@ from knowmore.estimators.forest import ForestEstimator as ForestEstimator
 from knowmore.estimators.forest import ForestGPClassifier, ForestGPRegressor
 from knowmore.estimators.forest import Note as Note
 from knowmore.estimators.forest import Plot as Plot
-from knowmore.estimators.gaussian_process import GPClassifier, GPRegressor
-from knowmore.estimators.least_squares import LeastSquares as LeastSquares
-from knowmore.estimators.least_squares import LSSVMClassifier
+from knowmore.estimators.gaussian_process import GPClassifier, GPRegressor, LSSVMClassifier
+from knowmore.estimators.gaussian_process import LeastSquares as LeastSquares
 from knowmore.estimators.linear import LinearGP as LinearGP
 from knowmore.estimators.linear import LinearGPClassifier, LinearGPRegressor
 from knowmore.estimators.linear import Survey as Survey

@@ -24,7 +24,7 @@ from knowmore.insight.asking import (
     reference_rows,
     true_labels,
 )
-from knowmore.models import Forest, KernelModel, LinearModel, class_probabilities
+from knowmore.models import class_probabilities
 
 _HOW = "Give rows that it has learnt, reliability(model, reference=(X, y)), or test data."
 # More bins than anyone has predictions for them.
@@ -47,7 +47,7 @@ class Calibrated:
         self, estimator: Any, X: Any = None, y: Any = None, sample_weight: Any = None
     ) -> None:
         self.estimator = estimator
-        self._known: tuple[weakref.ref[KernelModel | LinearModel | Forest], float] | None = None
+        self._known: tuple[weakref.ref[Any], float] | None = None
         self.current(X, y, sample_weight)
 
     @property
@@ -88,10 +88,10 @@ class Calibrated:
             self._known = known = weakref.ref(gp), self._temperature(gp, how, *rows)
         return gp, known[1]
 
-    def _temperature(self, gp: KernelModel | LinearModel | Forest, how: str, *rows: Any) -> float:
+    def _temperature(self, gp: Any, how: str, *rows: Any) -> float:
         if not gp.keeps_rows or any(one is not None for one in rows):
             return left_out(self.estimator, gp, how, *rows).trial().temperature
-        return gp.temperature
+        return float(gp.temperature)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles and copies: with the temperature, unless the model has changed since."""

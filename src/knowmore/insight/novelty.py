@@ -23,8 +23,15 @@ from knowmore.insight.asking import (
     needs_rows,
     reference_rows,
 )
-from knowmore.models import Told, Unseen, check_several, separates, threshold, unseen
-from knowmore.models.newness import null_space, removed
+from knowmore.models import (
+    Told,
+    Unseen,
+    check_several,
+    distance_left_out,
+    separates,
+    threshold,
+    unseen,
+)
 
 _METHODS = ("combined", "mahalanobis", "probability", "variance", "null_space")
 _HOW = "Give rows that it has learnt: novelty(model, X, reference=(X_learnt, y_learnt))."
@@ -55,17 +62,12 @@ class Novelty(Answer):
         if self.method == "combined":
             return np.asarray(model.newness.left_out)
 
-        def distance() -> Array:
-            if model.has_gram:
-                return null_space(model).left_out(removed(model))
-            return np.asarray(left.distance)
-
         nothing = np.zeros(len(left.ids), dtype=bool)
         alone = model.left_out.unrelated() if model.keeps_rows else nothing
         told = Told(
             left.without_classes,
             lambda: left.variance,
-            distance,
+            lambda: np.asarray(distance_left_out(model) if model.has_gram else left.distance),
             alone,
             lambda: model.largest_variance,
         )
@@ -128,17 +130,20 @@ def novelty(model: Any, X: Any, method: str | None = None, *, reference: Any = N
         "combined": the default of a GPClassifier, and only for it. The distance of "null_space",
         less |m|, plus sigma_*, each in units of its spread over the examples left out; m (M,) are
         the scores for targets of 1 and 0. What sigma_* counts for is Fisher's discriminant between
-        the examples left out alone and those left out with their whole class.
+        the examples left out alone and those left out with their whole class, so each class plays
+        the unknown one in turn. The weights stay those of all examples when one is left out.
         "mahalanobis": the default of a LinearGPClassifier. The squared distance of "null_space",
         plus sigma_*^2 / 32. A distance to the nearest class mean, in the spread within classes,
         less most of that to the mean of all (Ren et al. 2021).
         "probability": the default of a ForestGPClassifier. log Phi(-max_c mu^(c) / sigma_*), the
         chance that not even the best class's target is above zero. The order is that of mu / sigma,
         one of the scores of Kemmler, Rodner and Denzler for one class.
-        "variance": the default of regressors. sigma_*^2, noise included, without regard to labels.
+        "variance": the default of regressors. sigma_*^2, noise included. Labels do not matter. For
+        several targets, the mean of their variances.
         "null_space": the distance to the nearest class in the kernel null Foley-Sammon transform
-        of Bodesheim et al., where each class held is one point: theirs if there is no noise. Like
-        "mahalanobis", it takes one Gaussian process on all examples; forests have many.
+        of Bodesheim et al., where each class held is one point. It is the transform of K + sigma^2
+        I: theirs if there is no noise. Like "mahalanobis", it takes one Gaussian process on all
+        examples: forests have others in each leaf.
     reference : only for a linear model, which holds no rows: (X, y) or (X, y, sample_weight), rows
         that it has learnt, all or some. Left out in turn, they set the thresholds
 

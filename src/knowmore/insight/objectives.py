@@ -165,11 +165,17 @@ OBJECTIVES: dict[str, Objective] = {
 }
 
 
-def objective_of(objective: str | Score) -> Objective:
-    """The objective of this name, or the objective made of a user's own score."""
+def objective_of(objective: str | Score, gaussian: bool) -> Objective:
+    """The objective of this name, or the objective made of a user's own score.
+
+    gaussian : whether the model is a Gaussian process, which has a likelihood
+    """
     if callable(objective):
         return LeaveOneOutLoss(objective)
-    return OBJECTIVES[choice("objective", objective, OBJECTIVES)]
+    goal = OBJECTIVES[choice("objective", objective, OBJECTIVES)]
+    if isinstance(goal, Evidence) and not gaussian:
+        raise InvalidInput(f"objective={objective!r} is for Gaussian processes. Ask for 'loo'.")
+    return goal
 
 
 # -- the loss ------------------------------------------------------------------------------------

@@ -81,15 +81,12 @@ def suggest(
 ) -> Suggestion:
     """The n rows of X_pool (u, d) whose labels would teach a fitted Gaussian process most.
 
-    It is a GPClassifier, ForestGPClassifier or LinearGPClassifier; by variance or at random, also
-    one of values.
-
-    They are picked one after the other, the first by the criterion alone. From then on each pick
-    counts as an example with its most plausible label: the variances around it fall, the means move
-    towards that label, and similar rows become less useful. By "variance" and "reduction" only the
-    variances fall: the first labels may all be of classes yet unknown. A row with exactly the same
-    features waits until no others are left. In a forest a pick joins one leaf of each tree, and the
-    trees keep their shape.
+    By variance and at random it may also be one of values. The rows are picked one after the other,
+    the first by the criterion alone. From then on each pick counts as an example with its most
+    plausible label: the variances around it fall, the means move towards that label, and similar
+    rows become less useful. By "variance" and "reduction" only the variances fall: the first labels
+    may all be of classes yet unknown. A row with exactly the same features waits until no others
+    are left. In a forest a pick joins one leaf of each tree, and the trees keep their shape.
 
     Parameters
     ----------
@@ -118,8 +115,8 @@ def suggest(
     gp, criterion = _asked(model, criterion)
     X, _ = inputs(model, X_pool, "X_pool")
     _check_following(following, gp, X)
-    n = whole_number("n", n, 1, X.shape[0])
-    found = _picks(gp, X, n, criterion, random_state, following)
+    count = whole_number("n", n, 1, X.shape[0])
+    found = _picks(gp, X, count, criterion, random_state, following)
     rows, values, reasons = zip(*((i, v[i], reason) for i, v, reason in found), strict=True)
     return Suggestion(np.array(rows), np.array(values), reasons, criterion)
 

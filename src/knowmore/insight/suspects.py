@@ -33,7 +33,6 @@ from knowmore.insight.asking import (
     removal_weights,
 )
 from knowmore.models import (
-    Forest,
     KernelModel,
     Trial,
     Unseen,
@@ -119,14 +118,13 @@ class Suspects(Answer):
         return tuple(tuple(examples.names[i] for i in g) for g in groups)
 
     @property
-    def _with_examples(self) -> KernelModel | Forest:
+    def _with_examples(self) -> Any:
         """The model, if it holds examples."""
         if not self.model.keeps_rows:
             raise InvalidInput(
                 "A linear model holds no rows to name. Fit a GPClassifier to some, and ask that."
             )
-        model: KernelModel | Forest = self.model
-        return model
+        return self.model
 
     @property
     def doubt(self) -> Array:
@@ -260,9 +258,7 @@ def _odds(trial: Trial) -> tuple[Array, float]:
     return odds, found.rate
 
 
-def _contradicting(
-    model: KernelModel | Forest, rows: Array, preferred: Array
-) -> Iterator[tuple[Id, ...]]:
+def _contradicting(model: Any, rows: Array, preferred: Array) -> Iterator[tuple[Id, ...]]:
     """Ids of the examples that speak most for the preferred class of each of `rows` (k,)."""
     examples = model.examples.counted
     names, serials = examples.names, examples.serials

@@ -18,9 +18,17 @@ from knowmore._base import Answer, Array, Id, a_type, flag, number, whole_number
 from knowmore.errors import InvalidInput, InvalidType, NotPositiveDefinite, warn
 from knowmore.examples import Examples
 from knowmore.insight.asking import TUNABLE, asked, generator, is_gaussian, noise_parameter
-from knowmore.insight.objectives import Evidence, Objective, Score, model_loss, objective_of
-from knowmore.insight.search import NOTHING, SearchResult, Slope, is_indefinite, search
-from knowmore.insight.space import Bounds, Space, remedy
+from knowmore.insight.objectives import Objective, Score, model_loss, objective_of
+from knowmore.insight.search import (
+    NOTHING,
+    Bounds,
+    SearchResult,
+    Slope,
+    Space,
+    is_indefinite,
+    remedy,
+    search,
+)
 from knowmore.models import KernelModel
 
 # Larger numbers are likely a typing error: each restart is a search of its own.
@@ -135,7 +143,7 @@ def tune(
     random_state : the seed of restarts and subset
     """
     frozen: KernelModel = asked(model, TUNABLE, **_INSTEAD)
-    goal, groups = _goal(model, objective), model.model_groups(groups)
+    goal, groups = objective_of(objective, is_gaussian(model)), model.model_groups(groups)
     affine, rng = flag("affine", affine), generator(random_state)
     restarts = whole_number("restarts", restarts, 0, _MOST_RESTARTS)
     space = _space(frozen, noise_bounds, affine)
@@ -144,14 +152,6 @@ def tune(
     limits = (True,) if len(slope.T) == len(frozen.examples) else (False, True)
     searches = (search(slope, affine, restarts, rng, limited) for limited in limits)
     return _judged(model, frozen, slope, groups, searches)
-
-
-def _goal(model: Any, objective: str | Score) -> Objective:
-    """The objective, if it applies to the model."""
-    goal = objective_of(objective)
-    if isinstance(goal, Evidence) and not is_gaussian(model):
-        raise InvalidInput(f"objective={objective!r} is for Gaussian processes. Ask for 'loo'.")
-    return goal
 
 
 def _space(frozen: KernelModel, noise_bounds: Any, affine: bool) -> Space:

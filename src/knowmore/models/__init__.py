@@ -21,6 +21,7 @@ from knowmore.models.loo import LooScores as LooScores
 from knowmore.models.loo import bound as bound
 from knowmore.models.loo import loo_scores as loo_scores
 from knowmore.models.loo import sum_rounding as sum_rounding
+from knowmore.models.newness import distance_left_out as distance_left_out
 from knowmore.models.newness import weighed as weighed
 from knowmore.models.noise import noise_by_loo as noise_by_loo
 from knowmore.models.novelty import Told as Told

@@ -86,6 +86,11 @@ def removed(gp: KernelModel) -> Removed:
     return Removed(gp.solved, codes, 1 / gp.left_out.inverse_diagonal(), E.sum(axis=0)[codes] == 1)
 
 
+def distance_left_out(gp: KernelModel) -> Array:
+    """The distance of each example to the nearest class in the null space of the others, (n,)."""
+    return null_space(gp).left_out(removed(gp))
+
+
 def _parts(space: NullSpace, m: Array, variance: Array) -> Array:
     """The parts (u, 3) of rows with scores m (u, M) and variances (u,)."""
     size = np.linalg.norm(m, axis=1)

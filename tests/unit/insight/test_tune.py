@@ -22,8 +22,7 @@ from knowmore import GPClassifier, GPRegressor, LSSVMClassifier, NPlusOneClassif
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotPositiveDefinite
 from knowmore.insight import due, tune
 from knowmore.insight.objectives import Evidence, LeaveOneOutLoss, Solved, log_density
-from knowmore.insight.search import Slope
-from knowmore.insight.space import Space
+from knowmore.insight.search import Slope, Space
 from knowmore.kernels import (
     On,
 )

@@ -23,8 +23,7 @@ from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
 from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.insight import due, tune
 from knowmore.insight.objectives import Evidence, LeaveOneOutLoss, left_out_loss, log_density
-from knowmore.insight.search import Slope
-from knowmore.insight.space import Space, has_amplitude, has_offset
+from knowmore.insight.search import Slope, Space, has_amplitude, has_offset
 from knowmore.kernels import HistogramIntersection, On
 
 quietly = pytest.mark.filterwarnings("ignore::knowmore.errors.KnowmoreWarning")
