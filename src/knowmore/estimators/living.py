@@ -28,15 +28,7 @@ from knowmore._living import Living, M
 from knowmore.editable import Editable
 from knowmore.edits import Add, Edit, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput
-from knowmore.estimators import checks
-from knowmore.estimators.shell import (
-    check_mergeable,
-    fit_copy,
-    fitted,
-    holding,
-    note_as,
-    update_fitted,
-)
+from knowmore.estimators import checks, shell
 from knowmore.examples import Examples, array_of_ids
 from knowmore.kernels import (
     AnyKernel,
@@ -56,6 +48,7 @@ from knowmore.models import (
 )
 
 _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
+V = TypeVar("V", bound=Editable)
 
 
 def factorised(
@@ -74,9 +67,6 @@ def factorised(
     choice("dtype", estimator.dtype, ("float64", "float32"))
     empty: Factor = _SOLVERS[estimator.solver](dtype=np.dtype(estimator.dtype))
     return Covariance.of(kernel, noise, examples, empty, weighting, estimator.update)
-
-
-V = TypeVar("V", bound=Editable)
 
 
 class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
@@ -116,7 +106,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         sample_weight (n,): an example of weight w counts like w examples at the same place. One of
         weight zero is held but has no influence.
         """
-        fit_copy(self, lambda copy: copy._learn(X, y, ids, sample_weight))
+        shell.fit_copy(self, lambda copy: copy._learn(X, y, ids, sample_weight))
         return self
 
     def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
@@ -162,7 +152,9 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         y: a label for each, or one for all.
         ids are as in `fit`; by default they continue after the largest integer used so far.
         """
-        first = fit_copy(self, lambda copy: copy.fit(X, y, ids, sample_weight).ids_, "_living")
+        first = shell.fit_copy(
+            self, lambda copy: copy.fit(X, y, ids, sample_weight).ids_, "_living"
+        )
         if first is not None:
             return first
         edit = self.adding(X, y, ids, sample_weight)
@@ -238,7 +230,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
 
         The two must not share an id.
         """
-        check_mergeable(self, other, "_living")
+        shell.check_mergeable(self, other, "_living")
         here, there = self.editable_, other.editable_
         mine, theirs = self._terms(here), other._terms(there)
         for name in mine:
@@ -261,11 +253,11 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
 
         A query takes it once: another thread may replace it at any time.
         """
-        return cast("V", fitted(self, "_living"))
+        return cast("V", shell.fitted(self, "_living"))
 
     def holding(self, value: V) -> Self:
         """A copy whose fitted value is this one."""
-        return holding(self, "_living", value)
+        return shell.holding(self, "_living", value)
 
     def frozen_model(self) -> Any:
         """The frozen model, up to date; raises NotFitted or NoExamples if there is none to ask."""
@@ -310,7 +302,9 @@ def _apply(
     answer: Any = None,
 ) -> Any:
     """Apply an edit, and return `answer` of the fitted value after it: see `update_fitted`."""
-    return update_fitted(estimator, "_living", lambda value: value.apply(edit, kernel), answer)
+    return shell.update_fitted(
+        estimator, "_living", lambda value: value.apply(edit, kernel), answer
+    )
 
 
 class ScoringClassifier(ClassifierMixin):
@@ -490,7 +484,7 @@ class LivingEstimator(EditableEstimator[Living[M]]):
         known which examples the two estimators share.
         """
         other = clone(self).set_params(**parameters)
-        note_as(other, self)
+        shell.note_as(other, self)
         living = self.editable_
         # With the examples of weight zero, unless another thread has edited in the meantime.
         held = living.examples if living.examples.counted is examples else examples
