@@ -68,9 +68,7 @@ def table(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
 def dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Array:
     """X as `inputs` returns it; a sparse matrix is made dense."""
-    if not reset and _is_plain(estimator, X) and X.dtype == np.float64:
-        return np.asarray(_finite("X", X))
-    X = table(estimator, X, reset=reset)
+    X = inputs(estimator, X, reset=reset, accept_sparse="csr")
     return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
@@ -87,10 +85,10 @@ def _validated(
     estimator: BaseEstimator, X: Any, dtype: Any, reset: bool, accept_sparse: Any
 ) -> Any:
     """X as an array of some type, with the features that the estimator was fitted to."""
-    _check_given("X", X)
     kinds = "fiub" if dtype == "numeric" else ""
     if not reset and _is_plain(estimator, X) and (X.dtype == dtype or X.dtype.kind in kinds):
         return X
+    _check_given("X", X)
     check_sparse("X", X)
     _refuse_one_column(X)
     _refuse_dates(X)
@@ -404,8 +402,6 @@ def numbers(
 
 def _finite(name: str, values: Any) -> Any:
     """The values, (k,), (k, d) or sparse, if all are finite."""
-    if type(values) is np.ndarray and first_not_finite(values) is None:
-        return values
     if first_not_finite(values.data if sparse.issparse(values) else values) is None:
         return values
     entries = sparse.coo_array(values)

@@ -316,11 +316,5 @@ class Plot(Frozen):
         first : the first id if they have none of their own
         """
         ids = self.ids or range(first, first + len(self.X))
-        return Members(
-            array_of_ids(ids),
-            keys_of(ids),
-            self.X,
-            self.labels.astype(labels),
-            self.weights,
-            serials,
-        )
+        columns = self.X, self.labels.astype(labels), self.weights, serials
+        return Members(array_of_ids(ids), keys_of(ids), *columns)

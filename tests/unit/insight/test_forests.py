@@ -166,6 +166,13 @@ def test_with_a_single_leaf_the_same_rows_are_to_be_labelled(single, criterion):
     assert_rounded(got.values, want.values, ONE_LEAF)
 
 
+def test_a_forest_of_one_class_asks_for_what_it_knows_least():
+    forest = classifier().fit(X, np.full(len(X), "only"))
+    found = suggest(forest, POOL, 3)
+    assert found.criterion == "variance"
+    assert found.indices[0] == forest.predict_variance(POOL).argmax()
+
+
 def test_with_a_single_leaf_probabilities_are_calibrated_as_for_the_gaussian_process(single):
     got, want = map(calibrate, single)
     # The temperature is the root of a slope: found to 2e-12, SciPy's default.
