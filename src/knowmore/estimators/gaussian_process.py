@@ -15,12 +15,13 @@ from knowmore.estimators.living import (
     EditableClassifier,
     EditableRegressor,
     LivingEstimator,
-    factorised,
+    empty_factor,
 )
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
 from knowmore.models import (
     Coding,
+    Covariance,
     KernelModel,
     Weighting,
     noise_by_loo,
@@ -99,7 +100,8 @@ class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
             raise InvalidInput(
                 f"loss={loss!r} weighs errors by 1 / noise. Give a noise above zero."
             )
-        covariance = factorised(self, kernel, noise, examples, weighting)
+        factor = empty_factor(self)
+        covariance = Covariance.of(kernel, noise, examples, factor, weighting, self.update)
         return KernelModel.on(covariance, one_vs_all, loss=loss)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
@@ -176,7 +178,9 @@ class GPRegressor(EditableRegressor[Living[KernelModel]], LivingEstimator[Kernel
     def _batch(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
         coding = normalised_values if flag("normalize_y", self.normalize_y) else real_values
         noise = number("noise", self.noise, "[0, inf)", "It is a variance, usually 1e-6 to 1.")
-        return KernelModel.on(factorised(self, kernel, noise, examples), coding)
+        factor = empty_factor(self)
+        covariance = Covariance.of(kernel, noise, examples, factor, None, self.update)
+        return KernelModel.on(covariance, coding)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         normalised = model.targets.units is not None
@@ -243,7 +247,8 @@ class LeastSquares(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
             noise = noise_by_loo("C", kernel, examples, weighting, bias=bias)
         else:
             noise = 1 / number("C", self.C, "(0, inf)", "'loo' chooses it by leave-one-out.")
-        covariance = factorised(self, kernel, noise, examples, weighting)
+        factor = empty_factor(self)
+        covariance = Covariance.of(kernel, noise, examples, factor, weighting, self.update)
         return KernelModel.on(covariance, coding, bias=bias, loss=loss)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:

@@ -38,35 +38,22 @@ from knowmore.kernels import (
     rows_to_settle_width,
 )
 from knowmore.linalg import Cholesky, Factor, Inverse
-from knowmore.models import (
-    Covariance,
-    LeftOut,
-    Weighting,
-    check_rows,
-    class_probabilities,
-    loo_scores,
-)
+from knowmore.models import LeftOut, check_rows, class_probabilities, loo_scores
 
 _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
 V = TypeVar("V", bound=Editable)
 
 
-def factorised(
-    estimator: Any,
-    kernel: AnyKernel,
-    noise: float,
-    examples: Examples,
-    weighting: Weighting | None = None,
-) -> Covariance:
-    """The covariance of examples with the factor that the parameters of an estimator choose.
+def empty_factor(estimator: Any) -> Factor:
+    """The factor of no examples that an estimator's parameters `solver` and `dtype` choose.
 
-    These are `solver`, `update` and `dtype`. The arithmetic differs, the model does not.
+    The arithmetic differs, the model does not. The parameter `update` is checked, too.
     """
     choice("solver", estimator.solver, _SOLVERS)
     choice("update", estimator.update, ("auto", "direct", "iterative"))
     choice("dtype", estimator.dtype, ("float64", "float32"))
-    empty: Factor = _SOLVERS[estimator.solver](dtype=np.dtype(estimator.dtype))
-    return Covariance.of(kernel, noise, examples, empty, weighting, estimator.update)
+    factor: Factor = _SOLVERS[estimator.solver](dtype=np.dtype(estimator.dtype))
+    return factor
 
 
 class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
