@@ -217,7 +217,7 @@ class ForestGPClassifier(EditableClassifier[Forest], ForestEstimator):
         It is shared by all classes and ignores labels. How far the trees' scores disagree, which
         differs from class to class, is not in it.
         """
-        return self._fitted.nonempty.variance(self.model_inputs(X)[0])
+        return self._fitted.nonempty.variance(self.model_inputs(X))
 
 
 @final
@@ -271,7 +271,7 @@ class ForestGPRegressor(RegressorMixin, ForestEstimator):
 
         return_std : and the root of `predict_variance`, of the same shape
         """
-        forest, (X, _) = self._fitted.nonempty, self.model_inputs(X)
+        forest, X = self._fitted.nonempty, self.model_inputs(X)
         with_std = flag("return_std", return_std)
         mean = self._prediction(forest, forest.mean(X))
         return (mean, np.sqrt(self._variances(forest, forest.variance(X)))) if with_std else mean
@@ -283,7 +283,7 @@ class ForestGPRegressor(RegressorMixin, ForestEstimator):
         their means, so it is larger where they disagree.
         """
         forest = self._fitted.nonempty
-        return self._variances(forest, forest.variance(self.model_inputs(X)[0]))
+        return self._variances(forest, forest.variance(self.model_inputs(X)))
 
 
 class Note(NamedTuple):
@@ -337,7 +337,7 @@ class Plot(Frozen):
         names = ids_of(ids, X=X, y=y, sample_weight=weights)
         indexed = any(index_of(given) is not None for given in (X, y))
         noted = clone(estimator)
-        X, _ = noted._inputs(X, reset=True)
+        X = noted._inputs(X, reset=True)
         labels, n = noted._labels(y, len(X), None), len(X)
         w = checks.sample_weights(weights, n)
         w = np.ones(n) if w is None else w

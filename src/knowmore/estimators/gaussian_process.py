@@ -121,7 +121,7 @@ class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
 
         All classes share it.
         """
-        return self._fitted.nonempty.variance(self.model_inputs(X)[0])
+        return self._fitted.nonempty.variance(self.model_inputs(X))
 
     def log_marginal_likelihood(self) -> float:
         """log p(T | X), summed over the target columns."""
@@ -133,7 +133,7 @@ class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
         These are rows more novel than all but a fraction `rate` of the model's own examples, each
         left out: the method "combined" of `knowmore.insight.novelty`.
         """
-        model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
+        model, X = self._fitted.nonempty, self.model_inputs(X)
         predicted = self._prediction(model, model.mean(X))
         if unknown is None:
             return predicted
@@ -199,7 +199,7 @@ class GPRegressor(RegressorMixin, LivingEstimator[KernelModel]):
         A regressor with q columns of targets has one for each, (m, q).
         """
         model = self._fitted.nonempty
-        return self._variances(model, model.variance(self.model_inputs(X)[0]))
+        return self._variances(model, model.variance(self.model_inputs(X)))
 
     def log_marginal_likelihood(self) -> float:
         """log p(T | X), summed over the target columns."""
@@ -232,7 +232,7 @@ class GPRegressor(RegressorMixin, LivingEstimator[KernelModel]):
         with_std, with_cov = flag("return_std", return_std), flag("return_cov", return_cov)
         if with_std and with_cov:
             raise InvalidInput("Ask for return_std or return_cov: std**2 is the diagonal of cov.")
-        model, (X, _) = self._fitted.nonempty, self.model_inputs(X)
+        model, X = self._fitted.nonempty, self.model_inputs(X)
         mean = self._prediction(model, model.mean(X))
         if with_std:
             return mean, np.sqrt(self._variances(model, model.variance(X)))

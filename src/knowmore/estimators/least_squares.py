@@ -39,7 +39,8 @@ class LeastSquares(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
         coding, bias = self._coding(examples), flag("bias", self.bias)
         weighting = class_weights(self.class_weight, examples.labels)
         if isinstance(self.C, str) and self.C == "loo":
-            noise = noise_by_loo("C", kernel, examples, weighting, bias=bias)
+            width = self.width_for(examples)
+            noise = noise_by_loo("C", kernel, examples, weighting, bias=bias, width=width)
         else:
             noise = 1 / number("C", self.C, "(0, inf)", "'loo' chooses it by leave-one-out.")
         covariance = factorised(self, kernel, noise, examples, weighting)

@@ -21,6 +21,7 @@ from knowmore._base import (
     ids_of,
     is_mask,
     labels_by_id,
+    leading,
     masked,
     shape_of,
     warn_if_renumbered,
@@ -56,6 +57,9 @@ class SolverParameters(Protocol):
     update: str
     dtype: str
 
+    def width_for(self, examples: Examples) -> int | None:
+        """The number of columns of examples that the kernel sees, None for all."""
+
 
 def factor_dtype(estimator: SolverParameters) -> str:
     """The parameter `dtype`; raises InvalidInput unless it is known."""
@@ -73,7 +77,8 @@ def factorised(
     choice("solver", estimator.solver, _SOLVERS)
     choice("update", estimator.update, ("auto", "direct", "iterative"))
     empty: Factor = _SOLVERS[estimator.solver](dtype=np.dtype(factor_dtype(estimator)))
-    return Covariance.of(kernel, noise, examples, empty, weighting, estimator.update)
+    settings = weighting or Weighting(), estimator.update, estimator.width_for(examples)
+    return Covariance(kernel, noise, examples, empty, *settings).anew(examples)
 
 
 V = TypeVar("V", bound=Editable)
@@ -102,9 +107,9 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
     def _terms(self, value: V) -> dict[str, Any]:
         """The settings in which two values must agree to merge, by the names of parameters."""
 
-    def _inputs(self, X: Any, *, reset: bool) -> tuple[Array, Array | None]:
-        """X as the model takes it, (k, d), and its side information, (k, q) or None."""
-        return checks.dense(self, X, reset=reset), None
+    def _inputs(self, X: Any, *, reset: bool) -> Array:
+        """X as the model takes it, (k, d)."""
+        return checks.dense(self, X, reset=reset)
 
     # -- learning ----------------------------------------------------------------------------
 
@@ -121,29 +126,33 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
 
     def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
         names = ids_of(ids, X=X, y=y, sample_weight=sample_weight)
-        X, side = self._inputs(X, reset=True)
+        X = self._inputs(X, reset=True)
         labels = self._labels(y, len(X), None)
-        examples = Examples.of(X, labels, names, checks.sample_weights(sample_weight, len(X)), side)
+        examples = Examples.of(X, labels, names, checks.sample_weights(sample_weight, len(X)))
         if not len(examples.counted):
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
         self._living = self.fresh_value(examples)
         if self.kernel is None and isinstance(self._living.kernel, RBF):
-            checks.warn_of_scales(self, examples.counted.X)
+            checks.warn_of_scales(self, leading(examples.counted.X, self.width_for(examples)))
 
     def fresh_value(self, examples: Examples, kernel: AnyKernel | None = None) -> V:
         """The batch fit of examples, with this kernel or the one that `kernel_for` chooses."""
         kernel, settled = (
             self.kernel_for(examples) if kernel is None else (own_kernel(kernel), True)
         )
-        check_rows(kernel, examples)
+        check_rows(kernel, examples, self.width_for(examples))
         return self.batch_value(kernel, examples, settled)
 
     def kernel_for(self, examples: Examples) -> tuple[AnyKernel, bool]:
         """The kernel of a fresh fit of examples, and whether later examples leave it as it is."""
         if self.kernel is not None:
             return own_kernel(self.kernel), True
-        X = examples.counted.X
+        X = leading(examples.counted.X, self.width_for(examples))
         return default_kernel(X), rows_to_settle_width(X) is not None
+
+    def width_for(self, examples: Examples) -> int | None:
+        """The number of leading columns of examples that the kernel sees, None for all."""
+        return None
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,). Unseen labels are new classes.
@@ -165,12 +174,12 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
     def adding(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Add:
         """The edit of `add`, checked and not applied."""
         names = ids_of(ids, X=X, y=y, sample_weight=sample_weight)
-        rows, side = self._inputs(X, reset=False)
+        rows = self._inputs(X, reset=False)
         held, k = self._fitted.labels, len(rows)
         labels = self._labels(_for_all(y, k), k, held)
         if names is None and len(held):
             warn_if_renumbered(X)
-        return Add(rows, labels, names, checks.sample_weights(sample_weight, k), side)
+        return Add(rows, labels, names, checks.sample_weights(sample_weight, k))
 
     def remove(self, ids: Any) -> Self:
         """Forget these examples exactly, as if they had never been there.
@@ -197,11 +206,11 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         chosen = self._chosen(ids)
         if not chosen and shape_of("X", X)[:1] == (0,):
             return None
-        X, side = self._inputs(by_name("X", X, chosen, ids), reset=False)
+        X = self._inputs(by_name("X", X, chosen, ids), reset=False)
         if len(chosen) != len(X):
             raise InvalidInput(f"X has {len(X)} rows for {len(chosen)} examples. Give one each.")
         labels = None if y is None else self._new_labels(chosen, y, ids)
-        return Replace(chosen, X, labels, side)
+        return Replace(chosen, X, labels)
 
     def relabel(self, ids: Any, y: Any = None) -> Self:
         """Give these examples other labels. No matrix changes, unless weights depend on classes.
@@ -237,7 +246,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         new = there.examples
         if len(new):
             labels = self._labels(new.labels, len(new), here.labels)
-            edit = Add(new.X, labels, new.names, new.weights, new.side)
+            edit = Add(new.X, labels, new.names, new.weights)
             self._apply(edit, there.kernel if there.settled else None)
         return self
 
@@ -258,12 +267,13 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         """The frozen model, up to date; raises NotFitted or NoExamples if there is none to ask."""
         return self._held
 
-    def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
-        """X as `model_` takes it, (m, d), and its side information, (m, q) or None.
-
-        `model_.mean(*model_inputs(X))` are the scores of X.
-        """
+    def model_inputs(self, X: Any) -> Array:
+        """X as `model_` takes it, (m, d): `model_.mean(model_inputs(X))` are the scores of X."""
         return self._inputs(X, reset=False)
+
+    def as_given(self, examples: Examples) -> Examples:
+        """Examples of `model_` with features as `add` takes them."""
+        return examples
 
     @property
     def ids_(self) -> Array:

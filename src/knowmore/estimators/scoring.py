@@ -24,8 +24,8 @@ class Scorer(Protocol):
     def _held(self) -> Any:
         """The model; raises NotFitted or NoExamples if there is nothing to predict from."""
 
-    def model_inputs(self, X: Any) -> tuple[Any, Any]:
-        """X as the model takes it, and its side information."""
+    def model_inputs(self, X: Any) -> Any:
+        """X as the model takes it."""
 
     def model_temperature(self, model: Any) -> float:
         """The temperature of the probabilities of a model."""
@@ -53,11 +53,11 @@ class ScoringClassifier(ClassifierMixin):
     def predict(self: Scorer, X: Any) -> Array:
         """The class of the largest score, (m,). Eq. (5)."""
         model = self._held
-        return self._prediction(model, model.mean(*self.model_inputs(X)))
+        return self._prediction(model, model.mean(self.model_inputs(X)))
 
     def decision_function(self: Scorer, X: Any) -> Array:
         """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two. Eq. (4)."""
-        scores: Array = self._held.mean(*self.model_inputs(X))
+        scores: Array = self._held.mean(self.model_inputs(X))
         return scores[:, 1] if scores.shape[1] == 2 else scores
 
     @property
@@ -79,8 +79,7 @@ class ScoringClassifier(ClassifierMixin):
         about as long as `leave_one_out`. With probability="raw" tau is one.
         """
         model, rows = self._held, self.model_inputs(X)
-        scores = model.mean(*rows)
-        variance = self._score_variance(model, rows[0])
+        scores, variance = model.mean(rows), self._score_variance(model, rows)
         return class_probabilities(scores, variance, self.model_temperature(model))
 
 

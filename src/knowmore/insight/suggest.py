@@ -139,7 +139,7 @@ def suggest(
     ("'high' or 'low': scores 0.041 and -0.041, standard deviation 0.41",)
     """
     gp, criterion = _asked(model, criterion)
-    X, _ = inputs(model, X_pool, "X_pool")
+    X = inputs(model, X_pool, "X_pool")
     if not isinstance(following, Following | None):
         raise InvalidType(f"following is {a_type(following)}. Give a Following of X_pool, or None.")
     if following is not None and not (following.model is gp and np.array_equal(following.X, X)):
@@ -596,7 +596,7 @@ class SuggestQuery(BaseEstimator):
         else:
             rows = _rows(np.flatnonzero(missing) if candidates is None else candidates, n)
             X = _safe_indexing(X, rows)
-        pool, _ = inputs(model, X, "The set of candidates")
+        pool = inputs(model, X, "The set of candidates")
         count = whole_number("batch_size", batch_size, 1, pool.shape[0])
         found = _picks(gp, pool, count, criterion, self.random_state)
         picked, values, _ = zip(*found, strict=True)
