@@ -137,12 +137,12 @@ class Living(Generic[M]):
         after = Living(model, examples, self.kernel, self.settled, peak, self.reserve)
         if not self.settled:
             if kernel is not None:
-                check_rows(kernel, examples)
+                check_rows(kernel, examples, model.covariance.width)
                 return Living.of(model.refit(kernel, counted), examples)
             after = after._with_width()
         if isinstance(edit, (Add, Replace)):
             # By the kernel of these examples: the kernel of the model may refuse the rows.
-            peak = max(peak, max_variance(after.kernel, edit.X))
+            peak = max(peak, max_variance(after.kernel, model.covariance.seen(edit.X)))
         if peak != after.peak:
             after = replace(after, peak=peak)
         if not model.is_certain(counted, peak):
@@ -160,13 +160,13 @@ class Living(Generic[M]):
         The first rows that are enough settle it, so adding many at once is the same as adding them
         one by one.
         """
-        X = self.examples.counted.X
+        X = self.model.covariance.seen(self.examples.counted.X)
         first = rows_to_settle_width(X)
         kernel = default_kernel(X[:first])
         after = replace(self, settled=first is not None)
         if kernel == self.kernel:
             return after
-        check_rows(kernel, self.examples)
+        check_rows(kernel, self.examples, self.model.covariance.width)
         return replace(after, kernel=kernel)
 
 

@@ -48,8 +48,8 @@ class FrozenModel(Protocol):
     def largest_variance(self) -> Array:
         """The variance of a row as large as the largest example, (), or (M,) with units."""
 
-    def mean(self, X: Array, side: Any = None) -> Array:
-        """The scores, (m, M); side (m, q) is side information about the rows."""
+    def mean(self, X: Array) -> Array:
+        """The scores, (m, M)."""
 
     def variance(self, X: Array) -> Array:
         """The variance of a target, noise included, (m,), or (m, M) with units."""

@@ -14,15 +14,13 @@ __all__ = ["Add", "Edit", "Id", "Relabel", "Remove", "Replace"]
 class Add:
     """New examples: X (k, d) and labels (k,).
 
-    ids: None for consecutive integers; weights (k,): None for ones; side (k, q): side
-    information such as the scores of another classifier, or None.
+    ids: None for consecutive integers; weights (k,): None for ones.
     """
 
     X: Array
     labels: Array
     ids: tuple[Id, ...] | None = None
     weights: Array | None = None
-    side: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +32,7 @@ class Remove:
 
 @dataclass(frozen=True, eq=False)
 class Replace:
-    """Give these examples new features X (k, d) and side (k, q), and new labels unless None.
+    """Give these examples new features X (k, d), and new labels unless None.
 
     Their weights stay.
     """
@@ -42,7 +40,6 @@ class Replace:
     ids: tuple[Id, ...]
     X: Array
     labels: Array | None = None
-    side: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,7 +110,6 @@ class _Columns(NamedTuple):
     X: Rows
     labels: Rows
     weights: Rows
-    side: Rows
     serials: Rows
 
 
@@ -147,9 +146,7 @@ def never_again(serials: Array) -> None:
 @final
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Rows of (id, x, label, weight, side), immutable; edits return new sets that share rows.
-
-    `side` is side information about each example, such as the scores of another classifier.
+    """Rows of (id, x, label, weight), immutable; edits return new sets that share rows.
 
     The index maps ids to serial numbers. Successive sets share it: only ids that it never had are
     written in place, and an id whose serial number a set does not hold is not in that set.
@@ -175,14 +172,12 @@ class Examples:
         labels: Array,
         ids: tuple[Id, ...] | None = None,
         weights: Array | None = None,
-        side: Array | None = None,
     ) -> Examples:
         """A first set: X (n, d), labels (n,) or (n, q), weights (n,), by default ones."""
         nothing = np.empty(0, dtype=object), X[:0], labels[:0], np.empty(0)
-        no_side = np.empty((0, 0 if side is None else side.shape[1]))
         no_serials = np.empty(0, dtype=np.int64)
-        empty = cls(_Columns(*map(Rows, (*nothing, no_side, no_serials))), {}, 0, True)
-        return empty.apply(Add(X, labels, ids, weights, side)) if len(X) else empty
+        empty = cls(_Columns(*map(Rows, (*nothing, no_serials))), {}, 0, True)
+        return empty.apply(Add(X, labels, ids, weights)) if len(X) else empty
 
     def __len__(self) -> int:
         return len(self.serials)
@@ -202,11 +197,9 @@ class Examples:
         weights: Array,
         serials: Array,
         next_id: int = 0,
-        side: Array | None = None,
     ) -> Examples:
         """Rows that were in a set before, with their serial numbers, which must ascend."""
-        side = np.empty((len(X), 0)) if side is None else side
-        rows = _names(ids), X, labels, weights, side, serials
+        rows = _names(ids), X, labels, weights, serials
         return _restore(_Columns(*map(Rows, rows)), next_id)
 
     @property
@@ -245,11 +238,6 @@ class Examples:
         if self._alike:
             return 1.0, 1.0
         return float(self.weights.min(initial=1)), float(self.weights.max(initial=1))
-
-    @property
-    def side(self) -> Array:
-        """Side information, (n, q), read-only; q is zero if there is none."""
-        return self._columns.side.view
 
     @property
     def serials(self) -> Array:
@@ -291,11 +279,11 @@ class Examples:
                 return self._with(edit)
             case Remove(ids):
                 return self.without(self.rows(ids))
-            case Replace(ids, X, labels, side):
+            case Replace(ids, X, labels):
                 rows = self.rows(ids)
                 labels = self.labels[rows] if labels is None else labels
                 weights = None if self._alike else self.weights[rows]
-                return self.without(rows)._with(Add(X, labels, ids, weights, side))
+                return self.without(rows)._with(Add(X, labels, ids, weights))
             case Relabel(ids, labels):
                 rows = self.rows(ids)
                 changed = self.labels.astype(np.result_type(self.labels, labels))
@@ -303,6 +291,10 @@ class Examples:
                 columns = self._columns._replace(labels=Rows(changed))
                 return replace(self, _columns=columns, _labelling=object())
         assert_never(edit)
+
+    def with_rows(self, X: Array) -> Examples:
+        """The same examples with other features X (n, d')."""
+        return replace(self, _columns=self._columns._replace(X=Rows(X)))
 
     def labelled_as(self, earlier: Examples) -> bool:
         """Whether it is known without a look that rows of both have the same label in both."""
@@ -348,9 +340,8 @@ class Examples:
                 f"index of their table (reset_index(drop=True) numbers rows instead)."
             )
         weights = np.ones(k) if new.weights is None else new.weights
-        side = np.empty((k, 0)) if new.side is None else new.side
         serials = _serial_numbers.take(k)
-        rows = _names(ids), new.X, new.labels, weights, side, serials
+        rows = _names(ids), new.X, new.labels, weights, serials
         columns = [old.append(more) for old, more in zip(self._columns, rows, strict=True)]
         index = _extended(self._index, dict(zip(ids, serials.tolist(), strict=True)))
         largest = max((one for one in ids if isinstance(one, int)), default=-1)

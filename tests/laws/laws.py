@@ -97,7 +97,7 @@ def batch(make, estimator):
 
 def features(estimator):
     """The inputs that the estimator was given, (n, d)."""
-    return estimator.model_.examples.X[:, : estimator.n_features_in_]
+    return estimator.as_given(estimator.model_.examples).X
 
 
 def helped(estimator):
@@ -168,7 +168,7 @@ def solver(estimator):
 
 def scores(estimator, X):
     """All columns of scores, (m, M)."""
-    return estimator.model_.mean(*estimator.model_inputs(X))
+    return estimator.model_.mean(estimator.model_inputs(X))
 
 
 def assert_equal_models(one, other, queries):
@@ -182,7 +182,7 @@ def assert_equal_models(one, other, queries):
     both = {"solver": solver(one), "left": k}
     np.testing.assert_array_equal(mine.targets.names, theirs.targets.names)
     bias, T = getattr(one, "bias", False), told(one, values(mine))
-    Q, _ = one.model_inputs(queries)
+    Q = one.model_inputs(queries)
     assert_solves(mine.mean(Q), theirs.mean(Q), K, T, bias=bias, **both)
     if hasattr(one, "predict_variance"):
         # In the units of the targets; what these are is a function of the labels.
@@ -376,7 +376,7 @@ def scale_of_the_source(clf):
         return 1.0
     held, known = clf.model_.examples, np.sort(clf.source_.classes_)
     rows = np.isin(held.labels, known)
-    S, y = held.side[rows], held.labels[rows]
+    S, y = held.X[rows, -len(known) :], held.labels[rows]
     counts = {name: held.weights[held.labels == name].sum() for name in known}
     weights = held.weights[rows] / np.array([counts[name] for name in y])
     columns = [np.where(y == name, 1.0, -1.0) for name in known]
@@ -399,7 +399,7 @@ def an_example_of_weight_two_is_two_examples(make, rng):
     clf.set_params(kernel=other.kernel_).fit(X, y, sample_weight=weights)
     K, k = matrix(other), other.kernel_(features(other), X)
     T, bias = values(machine(other)), getattr(clf, "bias", False)
-    Q, _ = clf.model_inputs(X)
+    Q = clf.model_inputs(X)
     got, want = machine(clf).mean(Q), machine(other).mean(Q)
     assert_solves(got, want, K, T, solver=solver(clf), left=k, bias=bias)
 
@@ -579,12 +579,12 @@ def old_values_do_not_change(make, rng):
     clf.fit(X[:20], y[:20])
     old, Q = clf.model_, clf.model_inputs(X)
     has_variance = hasattr(old, "variance")
-    before = old.mean(*Q), old.variance(Q[0]) if has_variance else 0, old.examples.ids.tolist()
+    before = old.mean(Q), old.variance(Q) if has_variance else 0, old.examples.ids.tolist()
     clf.add(X[20:], y[20:])
     clf.remove([0, 5]).replace([1], X[:1]).relabel([2], y[:1]).predict(X)
     vars(old).pop("coefficients", None)
-    np.testing.assert_array_equal(old.mean(*Q), before[0])
-    np.testing.assert_array_equal(old.variance(Q[0]) if has_variance else 0, before[1])
+    np.testing.assert_array_equal(old.mean(Q), before[0])
+    np.testing.assert_array_equal(old.variance(Q) if has_variance else 0, before[1])
     assert old.examples.ids.tolist() == before[2]
 
 

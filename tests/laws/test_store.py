@@ -94,7 +94,7 @@ def held(store):
     if not store.session.state.fitted:
         return {}
     found = store.examples
-    X = found.X if store.kind != "n-plus-one" else np.hstack([found.X, found.side])
+    X = found.X
     return dict(
         zip(found.ids.tolist(), zip(X.tolist(), found.labels.tolist(), strict=True), strict=True)
     )

@@ -149,6 +149,7 @@ def test_lda_learns_every_class_in_both_orders(lda):
         assert last.update.accuracy > 1 / last.classes
 
 
+@pytest.mark.slow
 def test_lda_is_exact_with_all_directions_kept(lda):
     exact = [c for c in lda.checks if c.discarded == 0]
     assert [c.what for c in exact] == [LEARNT, FORGOTTEN] * 3
@@ -157,6 +158,7 @@ def test_lda_is_exact_with_all_directions_kept(lda):
         assert c.changed == 0
 
 
+@pytest.mark.slow
 def test_lda_of_given_rank_is_held_against_scikit_learn(lda):
     checks = [c for c in lda.checks if c.what == PEER_CHECK]
     assert [c.directions for c in checks] == [lda.rank] * 3
@@ -166,6 +168,7 @@ def test_lda_of_given_rank_is_held_against_scikit_learn(lda):
         assert c.changed < c.asked / 4
 
 
+@pytest.mark.slow
 def test_lda_learns_large_categories_whole(lda):
     things = [course for (source, _), course in lda.courses().items() if source == THINGS]
     # Four of five of the twenty pictures of each category.
@@ -195,6 +198,7 @@ def test_lda_reports(lda, tmp_path):
     assert "without --quick" in report.parts[0]
 
 
+@pytest.mark.slow
 def test_lda_verdicts_follow_the_numbers(lda):
     def altered(update, batch, angle):
         steps = tuple(

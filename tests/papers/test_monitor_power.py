@@ -26,6 +26,7 @@ def test_every_change_is_watched_and_a_mean_that_moves_is_seen(result):
             assert one.changes == one.soon == 1
 
 
+@pytest.mark.slow
 def test_it_reports(result, tmp_path):
     report = monitor_power.report(result, tmp_path)
     rows = read(report.files[0])

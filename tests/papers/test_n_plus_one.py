@@ -285,6 +285,7 @@ def test_every_setting_method_and_split(quick):
         assert quick.rates(setting, FEW, OURS, "everything").mean() > 1 / setting.classes
 
 
+@pytest.mark.slow
 def test_beta_is_in_the_ball_and_above_zero(quick):
     betas = {}
     for one in quick.shares:

@@ -225,6 +225,7 @@ def test_every_way_in_every_task_and_split(quick):
     assert {average(FEW), undecided(transfer(FEW))} <= set(first)
 
 
+@pytest.mark.slow
 def test_choices_are_among_what_was_left(quick):
     for one in quick.outcomes:
         assert one.support != one.task
@@ -243,6 +244,7 @@ def test_choices_are_among_what_was_left(quick):
     assert (hindsight >= chosen).all()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_splits(quick):
     seeds = np.random.SeedSequence(0).spawn(8)
     plan = one_shot._set(RELATED, one_shot._QUICK)
@@ -252,6 +254,7 @@ def test_the_same_seed_gives_the_same_splits(quick):
     assert_rounded([one.ap for one in again.outcomes], [one.ap for one in before])
 
 
+@pytest.mark.slow
 def test_reports(quick, tmp_path):
     report = one_shot.report(quick, tmp_path)
     *pictures, numbers = report.files

@@ -143,6 +143,7 @@ def test_every_step_is_the_batch_fit(known, growing):
         assert s.changed == 0
 
 
+@pytest.mark.slow
 def test_known_classes_report(known, tmp_path):
     report = known_classes.report(known, tmp_path)
     picture, numbers = report.files
@@ -155,6 +156,7 @@ def test_known_classes_report(known, tmp_path):
 # -- growing-examples ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_examples_grow_by_ten_of_each_class(growing):
     assert growing.courses.sizes == [5 * 15, 15 * 15, 25 * 15]
     assert {s.classes for s in growing.courses.steps} == {15}
@@ -162,6 +164,7 @@ def test_examples_grow_by_ten_of_each_class(growing):
     assert all(pace.update > 0 and pace.batch > 0 for pace in growing.paces)
 
 
+@pytest.mark.slow
 def test_growing_examples_report(growing, tmp_path):
     report = growing_examples.report(growing, tmp_path)
     picture, numbers, times = report.files
@@ -172,6 +175,7 @@ def test_growing_examples_report(growing, tmp_path):
     assert batch.holds
 
 
+@pytest.mark.slow
 def test_a_wrong_score_is_told(growing, tmp_path):
     steps = growing.courses.steps
     wrong = (*steps[:-1], steps[-1]._replace(difference=2 * steps[-1].tolerance))

@@ -175,6 +175,7 @@ def test_practice_reports(result, tmp_path):
     assert "without --quick" in report.parts[0]
 
 
+@pytest.mark.slow
 def test_every_row_has_peers_in_the_same_splits(result):
     for one in result.rows:
         assert one.peers

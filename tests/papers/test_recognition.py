@@ -147,6 +147,7 @@ def test_every_task_feature_and_split(quick):
 # -- what is said --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_reports(quick, tmp_path):
     report = recognition.report(quick, tmp_path)
     picture, numbers = report.files

@@ -159,6 +159,7 @@ def test_all_trackers_see_all_pictures(result):
         assert result.overlap(film, SLIDING).min() > 0.6
 
 
+@pytest.mark.slow
 def test_tracking_reports(result, tmp_path):
     report = tracking.report(result, tmp_path)
     picture, car, face, numbers = report.files

@@ -52,6 +52,7 @@ def test_every_row_is_a_measurement(quick: tuple[str, dict[str, Any]]) -> None:
         assert (row["met"] is None) == (row["target"] is None), row["name"]
 
 
+@pytest.mark.slow
 def test_ratios_are_of_the_raw_medians(quick: tuple[str, dict[str, Any]]) -> None:
     _, found = quick
     (row,) = [row for row in found["rows"] if row["name"] == "remove one at random"]
@@ -62,6 +63,7 @@ def test_ratios_are_of_the_raw_medians(quick: tuple[str, dict[str, Any]]) -> Non
     assert 1 < row["raw"]["condition"] < 1e6
 
 
+@pytest.mark.slow
 def test_relabelling_touches_no_factor(quick: tuple[str, dict[str, Any]]) -> None:
     _, found = quick
     (row,) = [row for row in found["rows"] if "appends and deletes" in row["name"]]
@@ -69,6 +71,7 @@ def test_relabelling_touches_no_factor(quick: tuple[str, dict[str, Any]]) -> Non
     assert row["met"] is True
 
 
+@pytest.mark.slow
 def test_cholesky_is_exact_at_every_noise(quick: tuple[str, dict[str, Any]]) -> None:
     _, found = quick
     rows = [row for row in found["rows"] if row["name"].startswith("cholesky, noise")]
@@ -77,6 +80,7 @@ def test_cholesky_is_exact_at_every_noise(quick: tuple[str, dict[str, Any]]) -> 
     assert all(sum(row["raw"]["edits"].values()) == found["scale"]["edits"] for row in rows)
 
 
+@pytest.mark.slow
 def test_the_machine_is_described(quick: tuple[str, dict[str, Any]]) -> None:
     _, found = quick
     assert found["machine"]["numpy"] == np.__version__
@@ -85,6 +89,7 @@ def test_the_machine_is_described(quick: tuple[str, dict[str, Any]]) -> None:
     assert all(pool["num_threads"] >= 1 for pool in found["machine"]["blas"])
 
 
+@pytest.mark.slow
 def test_the_table_shows_every_row(quick: tuple[str, dict[str, Any]]) -> None:
     text, found = quick
     for row in found["rows"]:
@@ -140,6 +145,7 @@ def test_eigenspaces_are_measured_where_their_data_and_peers_are(
     }
 
 
+@pytest.mark.slow
 def test_eigenspaces_err_as_scikit_learn_does_and_no_more(
     spaces: dict[str, dict[str, Any]],
 ) -> None:
@@ -151,6 +157,7 @@ def test_eigenspaces_err_as_scikit_learn_does_and_no_more(
         assert row["raw"]["apart"] <= (row["target"]["bound"] - 1) * row["measured"]
 
 
+@pytest.mark.slow
 def test_eigenspaces_that_keep_all_are_the_batch_fit(spaces: dict[str, dict[str, Any]]) -> None:
     (forgotten,) = [row for name, row in spaces.items() if "scaled error of the scatter" in name]
     assert_rounded(forgotten["measured"] * np.finfo(float).eps, 0.0, scale=1.0)
@@ -158,16 +165,19 @@ def test_eigenspaces_that_keep_all_are_the_batch_fit(spaces: dict[str, dict[str,
     assert all(row["met"] for row in merged)
 
 
+@pytest.mark.slow
 def test_sums_of_workers_have_the_digest_of_one_process(spaces: dict[str, dict[str, Any]]) -> None:
     (same,) = [row for name, row in spaces.items() if name.endswith("the same digest")]
     assert same["met"]
 
 
+@pytest.mark.slow
 def test_a_class_more_gives_the_answers_of_a_refit(spaces: dict[str, dict[str, Any]]) -> None:
     (exact,) = [row for name, row in spaces.items() if name.endswith("ask one, exact")]
     assert exact["raw"]["agreement"] == 1.0
 
 
+@pytest.mark.slow
 def test_missing_faces_are_noted(without_data: tuple[str, dict[str, Any]]) -> None:
     text, found = without_data
     assert "orl_faces.npz is not in KNOWMORE_DATA" in text
@@ -199,6 +209,7 @@ def test_questions_are_measured_where_their_data_and_peers_are(
     }
 
 
+@pytest.mark.slow
 def test_questions_hold_their_targets(questions: dict[str, dict[str, Any]]) -> None:
     held = [row["benchmark"] for row in questions.values() if row["target"]]
     assert held.count("insight.unknown_class") == 2
@@ -208,6 +219,7 @@ def test_questions_hold_their_targets(questions: dict[str, dict[str, Any]]) -> N
         assert held.count("audit.times") == 2
 
 
+@pytest.mark.slow
 def test_slopes_agree_with_differences_and_optima_with_scikit_learn(
     questions: dict[str, dict[str, Any]],
 ) -> None:
@@ -217,6 +229,7 @@ def test_slopes_agree_with_differences_and_optima_with_scikit_learn(
     assert all(row["met"] for row in rows)
 
 
+@pytest.mark.slow
 def test_planted_labels_are_found_among_few(questions: dict[str, dict[str, Any]]) -> None:
     (row,) = [row for name, row in questions.items() if "precision at 15 planted of 300" in name]
     # One of twenty is planted; a guess would be right as often.
@@ -224,6 +237,7 @@ def test_planted_labels_are_found_among_few(questions: dict[str, dict[str, Any]]
     assert len(row["raw"]["precision"]) == 2
 
 
+@pytest.mark.slow
 def test_missing_scenes_are_noted(without_data: tuple[str, dict[str, Any]]) -> None:
     rows = [row for row in without_data[1]["rows"] if row["group"] in ("insight", "audit")]
     assert [row["benchmark"] for row in rows] == SCENES
@@ -231,6 +245,7 @@ def test_missing_scenes_are_noted(without_data: tuple[str, dict[str, Any]]) -> N
     assert all(row["measured"] is None for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("cleanlab") is not None, reason="cleanlab is installed")
 def test_a_missing_cleanlab_says_how_to_get_it(questions: dict[str, dict[str, Any]]) -> None:
     rows = [

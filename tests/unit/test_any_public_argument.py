@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ from knowmore import (
 )
 from knowmore.models import Following
 
+# A small folder: the one of the project may hold an environment of 10,000 files.
+HERE = str(Path(__file__).parent)
 GP = GPClassifier(RBF(1.0)).fit(X, Y)
 LINEAR = LinearGPClassifier().fit(X, Y)
 SOURCE = LSSVMClassifier(RBF(1.0)).fit(X[Y < 2], Y[Y < 2])
@@ -200,8 +203,8 @@ OTHERS = {
     "On": each(learnt(kernels.On), columns=slice(0, 2), kernel=RBF()),
     "Task": each(learnt(kernels.Task)),
     "HistogramIntersection.diag": each(kernels.HistogramIntersection().diag),
-    "listing": each(images.listing, source="."),
-    "image_folder": each(images.image_folder, path="."),
+    "listing": each(images.listing, source=HERE),
+    "image_folder": each(images.image_folder, path=HERE),
     "feature_table": each(images.feature_table, path="absent.npz"),
 }
 ENTRIES = dict(estimators()) | {

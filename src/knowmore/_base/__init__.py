@@ -74,6 +74,9 @@ from knowmore._base.arrays import (
     first_not_finite as first_not_finite,
 )
 from knowmore._base.arrays import (
+    leading as leading,
+)
+from knowmore._base.arrays import (
     mixed as mixed,
 )
 from knowmore._base.arrays import (

@@ -135,6 +135,14 @@ def first_not_finite(values: Array) -> int | None:
     return None if sound.all() else int(sound.argmin())
 
 
+def leading(X: Array, width: int | None) -> Array:
+    """The first columns of X (n, d) as a table of its own; all if `width` is None."""
+    if width is None or X.shape[1] <= width:
+        return X
+    part = X[:, :width]
+    return part if part.flags.forc else np.ascontiguousarray(part)
+
+
 def norm(A: Array) -> float:
     """The Frobenius norm, also where squares are beyond the range of numbers.
 

@@ -16,6 +16,7 @@ from knowmore.estimators.living import (
     EditableClassifier,
     EditableEstimator,
     EditableRegressor,
+    checked,
     own_kernel,
 )
 from knowmore.estimators.shell import check_mergeable
@@ -210,7 +211,7 @@ class ForestGPClassifier(EditableClassifier[Forest], ForestEstimator):
         It is shared by all classes and ignores labels. How far the trees' scores disagree, which
         differs from class to class, is not in it.
         """
-        return np.asarray(self.frozen_model().variance(self.model_inputs(X)[0]))
+        return np.asarray(self.frozen_model().variance(self.model_inputs(X)))
 
 
 @final
@@ -243,7 +244,7 @@ class ForestGPRegressor(EditableRegressor[Forest], ForestEstimator):
 
         return_std : and the root of `predict_variance`, of the same shape
         """
-        forest, (X, _) = self.frozen_model(), self.model_inputs(X)
+        forest, X = self.frozen_model(), self.model_inputs(X)
         with_std = flag("return_std", return_std)
         mean = self._prediction(forest, forest.mean(X))
         return (mean, np.sqrt(self._variances(forest, forest.variance(X)))) if with_std else mean
@@ -299,7 +300,7 @@ class Plot(Frozen):
             )
         indexed = any(index_of(given) is not None for given in (X, y))
         noted = clone(estimator)
-        edit = noted._checked(X, y, ids, weights)
+        edit = checked(noted, X, y, ids, weights)
         X, n = edit.X, len(edit.X)
         w = np.ones(n) if edit.weights is None else edit.weights
         counted = X[w > 0]

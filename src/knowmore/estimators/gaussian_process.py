@@ -118,7 +118,7 @@ class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
 
         All classes share it.
         """
-        return np.asarray(self.frozen_model().variance(self.model_inputs(X)[0]))
+        return np.asarray(self.frozen_model().variance(self.model_inputs(X)))
 
     def log_marginal_likelihood(self) -> float:
         """log p(T | X), summed over the target columns."""
@@ -130,7 +130,7 @@ class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
         These are rows more novel than all but a fraction `rate` of the model's own examples, each
         left out: the method "combined" of `knowmore.insight.novelty`.
         """
-        model, (X, _) = self.frozen_model(), self.model_inputs(X)
+        model, X = self.frozen_model(), self.model_inputs(X)
         predicted = self._prediction(model, model.mean(X))
         if unknown is None:
             return predicted
@@ -207,7 +207,7 @@ class GPRegressor(EditableRegressor[Living[KernelModel]], LivingEstimator[Kernel
         with_std, with_cov = flag("return_std", return_std), flag("return_cov", return_cov)
         if with_std and with_cov:
             raise InvalidInput("Ask for return_std or return_cov: std**2 is the diagonal of cov.")
-        model, (X, _) = self.frozen_model(), self.model_inputs(X)
+        model, X = self.frozen_model(), self.model_inputs(X)
         mean = self._prediction(model, model.mean(X))
         if with_std:
             return mean, np.sqrt(self._variances(model, model.variance(X)))
@@ -243,13 +243,13 @@ class LeastSquares(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
     def _batch(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
         loss, weighting = _checked(self, examples)
         coding, bias = self._coding(examples), flag("bias", self.bias)
+        width, factor = self.width_for(examples), empty_factor(self)
         if isinstance(self.C, str) and self.C == "loo":
-            noise = noise_by_loo("C", kernel, examples, weighting, bias=bias)
+            noise = noise_by_loo("C", kernel, examples, weighting, bias=bias, width=width)
         else:
             noise = 1 / number("C", self.C, "(0, inf)", "'loo' chooses it by leave-one-out.")
-        factor = empty_factor(self)
-        covariance = Covariance.of(kernel, noise, examples, factor, weighting, self.update)
-        return KernelModel.on(covariance, coding, bias=bias, loss=loss)
+        covariance = Covariance(kernel, noise, examples, factor, weighting, self.update, width)
+        return KernelModel.on(covariance.anew(examples), coding, bias=bias, loss=loss)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         return super()._settings(model) | {"C": model.C, "bias": model.bias, "loss": model.loss}

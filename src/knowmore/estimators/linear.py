@@ -229,10 +229,10 @@ class LinearGP(Savable, BaseEstimator, ABC):
         model = self._held
         return self._shaped(model, model.variance(self._asked(X)))
 
-    def model_inputs(self, X: Any) -> tuple[Any, None]:
-        """X as `model_` takes it, (m, D), not copied, and None: there is no side information."""
+    def model_inputs(self, X: Any) -> Any:
+        """X as `model_` takes it, (m, D), not copied."""
         fitted(self, "model_")
-        return self._asked(X), None
+        return self._asked(X)
 
     def frozen_model(self) -> LinearModel:
         """The frozen model; raises NotFitted if there is none."""

@@ -20,6 +20,7 @@ from knowmore._base import (
     ids_of,
     is_mask,
     labels_by_id,
+    leading,
     masked,
     shape_of,
     warn_if_renumbered,
@@ -79,10 +80,6 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
     def _terms(self, value: V) -> dict[str, Any]:
         """The settings in which two values must agree to merge, by the names of parameters."""
 
-    def _inputs(self, X: Any, *, reset: bool) -> tuple[Array, Array | None]:
-        """X as the model takes it, (k, d), and its side information, (k, q) or None."""
-        return checks.dense(self, X, reset=reset), None
-
     # -- learning ----------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Self:
@@ -97,41 +94,31 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         return self
 
     def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
-        edit = self._checked(X, y, ids, sample_weight)
-        examples = Examples.of(edit.X, edit.labels, edit.ids, edit.weights, edit.side)
+        edit = checked(self, X, y, ids, sample_weight)
+        examples = Examples.of(edit.X, edit.labels, edit.ids, edit.weights)
         if not len(examples.counted):
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
         self._living = self.fresh_value(examples)
         if self.kernel is None and isinstance(self._living.kernel, RBF):
-            checks.warn_of_scales(self, examples.counted.X)
-
-    def _checked(
-        self, X: Any, y: Any, ids: Any, sample_weight: Any, held: Array | None = None
-    ) -> Add:
-        """New examples, checked, as the edit that adds them.
-
-        held : labels whose type those of the examples must have; None: these are the first
-            examples, which decide about the features and the type of labels
-        """
-        names = ids_of(ids, X=X, y=y, sample_weight=sample_weight)
-        X, side = self._inputs(X, reset=held is None)
-        k = len(X)
-        labels = self._labels(y if held is None else _for_all(y, k), k, held)
-        return Add(X, labels, names, checks.sample_weights(sample_weight, k), side)
+            checks.warn_of_scales(self, leading(examples.counted.X, self.width_for(examples)))
 
     def fresh_value(self, examples: Examples, kernel: AnyKernel | None = None) -> V:
         """The batch fit of examples, with this kernel or the one that `kernel_for` chooses."""
         given = None if kernel is None else (own_kernel(kernel), True)
         kernel, settled = given or self.kernel_for(examples)
-        check_rows(kernel, examples)
+        check_rows(kernel, examples, self.width_for(examples))
         return self.batch_value(kernel, examples, settled)
 
     def kernel_for(self, examples: Examples) -> tuple[AnyKernel, bool]:
         """The kernel of a fresh fit of examples, and whether later examples leave it as it is."""
         if self.kernel is not None:
             return own_kernel(self.kernel), True
-        X = examples.counted.X
+        X = leading(examples.counted.X, self.width_for(examples))
         return default_kernel(X), rows_to_settle_width(X) is not None
+
+    def width_for(self, examples: Examples) -> int | None:
+        """The number of leading columns of examples that the kernel sees, None for all."""
+        return None
 
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,). Unseen labels are new classes.
@@ -155,7 +142,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
     def adding(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Add:
         """The edit of `add`, checked and not applied."""
         held = self.editable_.labels
-        edit = self._checked(X, y, ids, sample_weight, held)
+        edit = checked(self, X, y, ids, sample_weight, held)
         if edit.ids is None and len(held):
             warn_if_renumbered(X)
         return edit
@@ -185,11 +172,11 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         names = chosen(self, ids)
         if not names and shape_of("X", X)[:1] == (0,):
             return None
-        X, side = self._inputs(by_name("X", X, names, ids), reset=False)
+        X = self.model_inputs(by_name("X", X, names, ids))
         if len(names) != len(X):
             raise InvalidInput(f"X has {len(X)} rows for {len(names)} examples. Give one each.")
         edit = None if y is None else self.relabelling(ids, y)
-        return Replace(names, X, None if edit is None else edit.labels, side)
+        return Replace(names, X, None if edit is None else edit.labels)
 
     def relabel(self, ids: Any, y: Any = None) -> Self:
         """Give these examples other labels. No matrix changes, unless weights depend on classes.
@@ -228,7 +215,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         new = there.examples
         if len(new):
             labels = self._labels(new.labels, len(new), here.labels)
-            edit = Add(new.X, labels, new.names, new.weights, new.side)
+            edit = Add(new.X, labels, new.names, new.weights)
             _apply(self, edit, there.kernel if there.settled else None)
         return self
 
@@ -250,12 +237,16 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         """The frozen model, up to date; raises NotFitted or NoExamples if there is none to ask."""
         return self.editable_.nonempty
 
-    def model_inputs(self, X: Any) -> tuple[Array, Array | None]:
-        """X as `model_` takes it, (m, d), and its side information, (m, q) or None.
+    def model_inputs(self, X: Any, *, reset: bool = False) -> Array:
+        """X as `model_` takes it, (m, d): `model_.mean(model_inputs(X))` are the scores of X.
 
-        `model_.mean(*model_inputs(X))` are the scores of X.
+        reset : whether to note the number and names of its columns, as `fit` does
         """
-        return self._inputs(X, reset=False)
+        return checks.dense(self, X, reset=reset)
+
+    def as_given(self, examples: Examples) -> Examples:
+        """Examples of `model_` with features as `add` takes them."""
+        return examples
 
     @property
     def ids_(self) -> Array:
@@ -274,6 +265,26 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def checked(
+    estimator: EditableEstimator[Any],
+    X: Any,
+    y: Any,
+    ids: Any,
+    sample_weight: Any,
+    held: Array | None = None,
+) -> Add:
+    """New examples of an estimator, checked, as the edit that adds them.
+
+    held : labels whose type those of the examples must have; None: these are the first examples,
+        which decide about the features and the type of labels
+    """
+    names = ids_of(ids, X=X, y=y, sample_weight=sample_weight)
+    X = estimator.model_inputs(X, reset=held is None)
+    k = len(X)
+    labels = estimator._labels(y if held is None else _for_all(y, k), k, held)
+    return Add(X, labels, names, checks.sample_weights(sample_weight, k))
 
 
 def chosen(estimator: EditableEstimator[Any], ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
@@ -301,8 +312,7 @@ class ScoringClassifier(ClassifierMixin):
     """
 
     probability: str
-    # The model, or an error if there is nothing to predict from; X for the model, and its side
-    # information.
+    # The model, or an error if there is nothing to predict from; and X as the model takes it.
     frozen_model: Any
     model_inputs: Any
 
@@ -316,11 +326,11 @@ class ScoringClassifier(ClassifierMixin):
     def predict(self, X: Any) -> Array:
         """The class of the largest score, (m,). Eq. (5)."""
         model = self.frozen_model()
-        return self._prediction(model, model.mean(*self.model_inputs(X)))
+        return self._prediction(model, model.mean(self.model_inputs(X)))
 
     def decision_function(self, X: Any) -> Array:
         """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two. Eq. (4)."""
-        scores: Array = self.frozen_model().mean(*self.model_inputs(X))
+        scores: Array = self.frozen_model().mean(self.model_inputs(X))
         return scores[:, 1] if scores.shape[1] == 2 else scores
 
     @property
@@ -342,8 +352,7 @@ class ScoringClassifier(ClassifierMixin):
         about as long as `leave_one_out`. With probability="raw" tau is one.
         """
         model, rows = self.frozen_model(), self.model_inputs(X)
-        scores = model.mean(*rows)
-        variance = self._score_variance(model, rows[0])
+        scores, variance = model.mean(rows), self._score_variance(model, rows)
         return class_probabilities(scores, variance, self.model_temperature(model))
 
 
@@ -390,7 +399,7 @@ class EditableRegressor(RegressorMixin, EditableEstimator[V]):
         forest disagree it is larger: the mean of their variances, plus the variance of their means.
         """
         model = self.frozen_model()
-        return self._variances(model, model.variance(self.model_inputs(X)[0]))
+        return self._variances(model, model.variance(self.model_inputs(X)))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

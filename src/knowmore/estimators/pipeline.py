@@ -86,10 +86,9 @@ class FittedPipeline(Generic[E]):
         last: E = self.pipeline.steps[-1][1]
         return last
 
-    def model_inputs(self, X: Any) -> tuple[Any, Array | None]:
+    def model_inputs(self, X: Any) -> Any:
         """X as `model_` takes it: see `EditableEstimator.model_inputs`."""
-        inputs: tuple[Any, Array | None] = self.estimator.model_inputs(self._transformed(X))
-        return inputs
+        return self.estimator.model_inputs(self._transformed(X))
 
     def __getattr__(self, name: str) -> Any:
         """Queries, parameters and fitted attributes of the last step."""

@@ -104,7 +104,7 @@ def _left_out(model: Any) -> tuple[Any, Examples, LeftOut]:
     elif isinstance(model, EditableEstimator):
         # A copy shares what was learnt, and other threads do not edit it.
         estimator = copy(model)
-        examples = estimator.editable_.examples
+        examples = estimator.as_given(estimator.editable_.examples)
     else:
         raise InvalidType(
             f"There is no table of {a_type(model)}. Give a knowmore estimator that holds examples "

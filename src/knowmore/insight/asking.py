@@ -112,7 +112,7 @@ def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
     if weights is not None:
         # A new row weighs one: 1 / (w (1 - wh)), as in `LinearModel.loo`, becomes 1 + h / (1 - wh).
         w = np.rint(np.asarray(weights, dtype=float) * UNIT) / UNIT
-        h = model.leverage(model.grid.rounded(estimator.model_inputs(X)[0]))
+        h = model.leverage(model.grid.rounded(estimator.model_inputs(X)))
         variance = (variance.T * w * (1 + h - w * h)).T
     groups = model.sums.groups if model.classes else {}
     counts = np.array([groups[one].rows if groups else 0 for one in left.names.tolist()])
@@ -124,7 +124,7 @@ def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
     if not model.classes:
         return found
     w = np.ones(len(scores)) if weights is None else w
-    rows = estimator.model_inputs(X)[0]
+    rows = estimator.model_inputs(X)
     return replace(found, distance=model.nearest_left_out(rows, found.codes, w))
 
 
@@ -186,12 +186,12 @@ def noise_parameter(estimator: Any, noise: float) -> tuple[str, float, float]:
 # -- arguments -----------------------------------------------------------------------------------
 
 
-def inputs(estimator: Any, X: Any, name: str = "X") -> tuple[Array, Array | None]:
-    """X as the model takes it, (m, d), and its side information; checked."""
+def inputs(estimator: Any, X: Any, name: str = "X") -> Array:
+    """X as the model takes it, (m, d); checked."""
     shape = (len(X),) if isinstance(X, (list, tuple)) else getattr(X, "shape", ())
     if shape[:1] == (0,):
         raise InvalidInput(f"{name} is empty. Give at least one row to ask about.")
-    rows: tuple[Array, Array | None] = estimator.model_inputs(X)
+    rows: Array = estimator.model_inputs(X)
     return rows
 
 

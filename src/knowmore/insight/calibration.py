@@ -75,7 +75,7 @@ class Calibrated:
 
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities, (m, M), columns as in `classes_`."""
-        X, _ = inputs(self.estimator, X)
+        X = inputs(self.estimator, X)
         gp, temperature = self.current()
         return class_probabilities(gp.mean(X), gp.variance(X), temperature)
 

@@ -228,7 +228,7 @@ class LearningCurveDisplay(Display):
         if n < 2:
             raise InvalidInput("The model holds one example, which makes no curve. Add some more.")
         check_both(X, y)
-        rows = None if X is None else inputs(estimator, X)[0]
+        rows = None if X is None else inputs(estimator, X)
         labels = None if rows is None else true_labels(y, len(rows), model.names)
         measure = "leave-one-out" if labels is None else f"{len(labels)} test examples"
         sizes = np.unique(np.linspace(max(n // points, 2), n, min(points, n)).astype(int))

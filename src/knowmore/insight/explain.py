@@ -130,20 +130,18 @@ def explain(
             f"by={by!r}, but the score of {a_type(last_step(model))} is a sum over {parts}. Ask "
             f"by={parts!r}.{more}"
         )
-    row, side = _one_row(model, x)
+    row = _one_row(model, x)
     if not svm.keeps_rows:
         return _by_features(model, svm, row, label)
-    return _by_examples(model, svm, row, side, label)
+    return _by_examples(model, svm, row, label)
 
 
-def _by_examples(
-    estimator: Any, svm: Any, row: Array, side: Array | None, label: Any
-) -> Explanation:
+def _by_examples(estimator: Any, svm: Any, row: Array, label: Any) -> Explanation:
     """Contributions of the examples to the score of one row (1, D)."""
-    scores = svm.mean(row, side)[0]
+    scores = svm.mean(row)[0]
     c = _column(estimator, svm.names, scores, label)
     answering = [gp for ((gp, _),) in processes(svm, row)]
-    terms = [_terms(gp, row, side, int(columns_in(gp, svm.names[[c]])[0])) for gp in answering]
+    terms = [_terms(gp, row, int(columns_in(gp, svm.names[[c]])[0])) for gp in answering]
     offsets, contributions, lost = zip(*terms, strict=True)
     # An example may contribute in several trees.
     serials = np.concatenate([gp.examples.serials for gp in answering])
@@ -165,12 +163,14 @@ def _by_examples(
     )
 
 
-def _terms(gp: KernelModel, row: Array, side: Array | None, c: int) -> tuple[float, Array, Array]:
+def _terms(gp: KernelModel, row: Array, c: int) -> tuple[float, Array, Array]:
     """The offset of the score in column c, the contributions (n,), and the losses without each."""
-    scores, units, k = gp.mean(row, side)[0], gp.targets.units, gp.covariance.cross(row)
-    from_source = scores[c] - gp.mean(row)[0, c]
+    scores, units, k = gp.mean(row)[0], gp.targets.units, gp.covariance.cross(row)
     A, offsets = gp.expansion
-    offset = offsets[c] + from_source if units is None else units.mean[c]
+    offset = offsets[c] if units is None else units.mean[c]
+    if gp.targets.prior is not None:
+        # What the prior mean adds.
+        offset += scores[c] - (gp.covariance.expansion(row, A) + offsets)[0, c]
     a = A[:, c] * (1.0 if units is None else units.scale[c])
     return float(offset), a * k[:, 0], scores[c] - _scores_without(gp, k, scores)[:, c]
 
@@ -216,19 +216,19 @@ def _scores_without(svm: KernelModel, k: Array, scores: Array) -> Array:
     return np.asarray(rest.mean + rest.scale * (mean - lost * targets.mixed(solved, rest)))
 
 
-def _one_row(model: Any, x: Any) -> tuple[Array, Array | None]:
-    """x as (1, d), and its side information."""
+def _one_row(model: Any, x: Any) -> Array:
+    """x as (1, d)."""
     if hasattr(x, "to_frame") and hasattr(x, "index"):
         # A row of a pandas table, which knows its columns.
         x = x.to_frame().T
     elif len(shape_of("x", x)) == 1:
         x = np.asarray(x)[None]
-    X, side = inputs(model, x, "x")
+    X = inputs(model, x, "x")
     if X.shape[0] != 1:
         raise InvalidInput(
             f"x has {X.shape[0]} rows, but one prediction is explained. Give one row."
         )
-    return X, side
+    return X
 
 
 # -- a new class ---------------------------------------------------------------------------------

@@ -156,7 +156,7 @@ def novelty(model: Any, X: Any, method: str | None = None, *, reference: Any = N
     gp, method = _asked(model, method)
     given = reference_rows(reference)
     left = left_out(model, gp, _HOW, *given) if given else None
-    (rows, _), index = inputs(model, X), index_of(X)
+    rows, index = inputs(model, X), index_of(X)
     ids = np.arange(rows.shape[0]) if index is None else np.asarray(index.to_flat_index())
     return Novelty(_values(model, gp, method, rows, given), method, ids, gp, left)
 
@@ -181,7 +181,7 @@ def _unrelated(model: Any, gp: Any, rows: Any, given: tuple[Any, ...]) -> Array:
     Sums do not know whether such rows were learnt. Reference rows do.
     """
     found: Array = gp.unrelated(rows)
-    if given and found.any() and gp.unrelated(inputs(model, given[0])[0]).any():
+    if given and found.any() and gp.unrelated(inputs(model, given[0])).any():
         return np.zeros_like(found)
     return found
 

@@ -113,7 +113,7 @@ def suggest(
         4  0.4672  unlike what is known: standard deviation 0.68
     """
     gp, criterion = _asked(model, criterion)
-    X, _ = inputs(model, X_pool, "X_pool")
+    X = inputs(model, X_pool, "X_pool")
     _check_following(following, gp, X)
     count = whole_number("n", n, 1, X.shape[0])
     found = _picks(gp, X, count, criterion, random_state, following)
@@ -452,7 +452,7 @@ class SuggestQuery(BaseEstimator):
         else:
             rows = _rows(np.flatnonzero(missing) if candidates is None else candidates, n)
             X = _safe_indexing(X, rows)
-        pool, _ = inputs(model, X, "The set of candidates")
+        pool = inputs(model, X, "The set of candidates")
         count = whole_number("batch_size", batch_size, 1, pool.shape[0])
         found = _picks(gp, pool, count, criterion, self.random_state)
         picked, values, _ = zip(*found, strict=True)

@@ -109,10 +109,11 @@ class Suspects(Answer):
     @cached_property
     def duplicates(self) -> tuple[tuple[Id, ...], ...]:
         """The ids of examples that have exactly the same features, but not all the same label."""
-        examples = self._with_examples.examples.counted
-        same = defaultdict(list)
+        model = self._with_examples
+        examples, same = model.examples.counted, defaultdict(list)
+        X = model.covariance.X if model.has_gram else examples.X
         # Adding zero turns -0.0 into 0.0.
-        for i, x in enumerate(examples.X + 0.0):
+        for i, x in enumerate(X + 0.0):
             same[x.tobytes()].append(i)
         groups = [g for g in same.values() if len(np.unique(examples.labels[g])) > 1]
         return tuple(tuple(examples.names[i] for i in g) for g in groups)

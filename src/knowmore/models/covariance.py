@@ -23,6 +23,7 @@ from knowmore._base import (
     check_free,
     derived,
     first_not_finite,
+    leading,
     norm,
     report,
 )
@@ -71,6 +72,7 @@ class Asked(NamedTuple):
 class Covariance(Frozen):
     """kernel, noise sigma^2, examples, their weights, and the factor of K~; immutable.
 
+    width : the number of leading columns of the inputs that the kernel sees, None for all
     update : how a block of examples is added or removed: "direct", at once; "iterative", one after
         the other; "auto", at once, or by a new factor from the first change on if that is cheaper
     """
@@ -81,6 +83,7 @@ class Covariance(Frozen):
     factor: Factor
     weighting: Weighting = field(default_factory=Weighting)
     update: str = "auto"
+    width: int | None = None
 
     @classmethod
     def of(
@@ -93,17 +96,17 @@ class Covariance(Frozen):
         update: str = "auto",
     ) -> Covariance:
         """The covariance of `examples`, factorised from scratch; `empty` is a factor of size 0."""
-        nothing = Examples.of(examples.X[:0], examples.labels[:0])
-        begin = cls(kernel, noise, nothing, empty, weighting or Weighting(), update)
-        return begin.follow(examples)
+        begin = cls(kernel, noise, examples, empty, weighting or Weighting(), update)
+        return begin.anew(examples)
 
     def __repr__(self) -> str:
         return f"Covariance({self.examples!r}, {self.kernel!r}, noise={self.noise:g})"
 
-    def with_kernel(self, kernel: AnyKernel, examples: Examples) -> Covariance:
-        """The covariance of `examples` by another kernel, factorised from scratch."""
-        empty = self.factor.delete(np.arange(self.factor.size))
-        return Covariance.of(kernel, self.noise, examples, empty, self.weighting, self.update)
+    def anew(self, examples: Examples, **settings: Any) -> Covariance:
+        """The covariance of `examples`, factorised from scratch, with other kernel or noise."""
+        nothing = Examples.of(examples.X[:0], examples.labels[:0])
+        empty = self.factor.delete(np.arange(self.factor.size)) if self.factor.size else self.factor
+        return replace(self, examples=nothing, factor=empty, **settings).follow(examples)
 
     @derived
     def noisier(self) -> Covariance:
@@ -115,23 +118,30 @@ class Covariance(Frozen):
         largest = np.finfo(self.factor.dtype).max / _DOUBT**2
         if not self.noise or self.diagonal.max(initial=0) > largest:
             return self
-        empty = self.factor.delete(np.arange(self.factor.size))
-        noise, settings = _DOUBT * self.noise, (self.weighting, self.update)
         with suppress(NotPositiveDefinite):
-            found = Covariance.of(self.kernel, noise, self.examples, empty, *settings)
+            found = self.anew(self.examples, noise=_DOUBT * self.noise)
             # The chain ends here: no covariance of a hundred times the noise.
             vars(found)["noisier"] = found
             return found
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        # A cache: computed again on demand.
-        return {name: value for name, value in super().__getstate__().items() if name != "noisier"}
+        # Caches: computed again on demand.
+        caches = ("noisier", "_leading")
+        return {name: one for name, one in super().__getstate__().items() if name not in caches}
 
     @property
     def X(self) -> Array:
-        """The inputs, (n, d)."""
-        return self.examples.X
+        """The inputs that the kernel sees, (n, d)."""
+        return self.examples.X if self.width is None else self._leading
+
+    @derived
+    def _leading(self) -> Array:
+        return self.seen(self.examples.X)
+
+    def seen(self, X: Array) -> Array:
+        """The columns of inputs X that the kernel sees, (m, d)."""
+        return leading(X, self.width)
 
     @derived
     def weights(self) -> Array:
@@ -178,7 +188,8 @@ class Covariance(Frozen):
                 report((factor.size / len(examples)) ** 3)
         except NotPositiveDefinite as error:
             raise self.explained(error.row, examples) from error
-        after = Covariance(self.kernel, self.noise, examples, factor, self.weighting, self.update)
+        settings = self.weighting, self.update, self.width
+        after = Covariance(self.kernel, self.noise, examples, factor, *settings)
         noisier = vars(self).get("noisier", self)
         if factor is self.factor and noisier is not self:
             # Labels alone have changed.
@@ -281,11 +292,12 @@ class Covariance(Frozen):
         is finite.
         """
         new = slice(begin, begin + len(noises))
-        X = examples.X[new]
+        X = self.seen(examples.X[new])
         N = corner(self.kernel, X)
         blocks = [N]
         if C is None:
-            C = cross(self.kernel, examples.X[:begin], X) if begin else np.empty((0, len(X)))
+            before = self.seen(examples.X[:begin])
+            C = cross(self.kernel, before, X) if begin else np.empty((0, len(X)))
             blocks = [C, N]
         for block in blocks:
             if (bad := first_not_finite(block.T)) is not None:
@@ -317,7 +329,7 @@ class Covariance(Frozen):
 
     def explained(self, row: int, examples: Examples) -> NotPositiveDefinite:
         """The error for an example whose pivot vanishes."""
-        X, ids = examples.X, examples.ids.tolist()
+        X, ids = self.seen(examples.X), examples.ids.tolist()
         x = X[row : row + 1]
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             scale = np.sqrt(diagonal(self.kernel, X[:row])) * np.sqrt(diagonal(self.kernel, x))
@@ -350,7 +362,7 @@ class Covariance(Frozen):
 
     def max_variance(self, X: Array) -> float:
         """The largest kappa(x, x) of these rows; infinite if one is not finite."""
-        return max_variance(self.kernel, X)
+        return max_variance(self.kernel, self.seen(X))
 
     def is_well_conditioned(self, examples: Examples, max_variance: float) -> bool:
         """Is factorising these examples, with kappa(x, x) <= max_variance, sure to succeed?
@@ -383,11 +395,11 @@ class Covariance(Frozen):
 
         first : the first of the examples to evaluate
         """
-        return finite(self.kernel, cross(self.kernel, self.X[first:], X), begin)
+        return finite(self.kernel, cross(self.kernel, self.X[first:], self.seen(X)), begin)
 
     def prior(self, X: Array) -> Array:
         """k_** = kappa(x, x) for each row, (m,); all finite."""
-        return finite(self.kernel, diagonal(self.kernel, X))
+        return finite(self.kernel, diagonal(self.kernel, self.seen(X)))
 
     def expansion(self, X: Array, A: Array) -> Array:
         """Sums of kernel values with coefficients A (n, M): kappa(X, X_held) A, (m, M)."""
@@ -456,8 +468,8 @@ def max_variance(kernel: AnyKernel, X: Array) -> float:
     return np.inf if isnan(largest) else largest
 
 
-def check_rows(kernel: AnyKernel, examples: Examples) -> None:
-    """Raise InvalidInput if the kernel refuses an example of weight zero.
+def check_rows(kernel: AnyKernel, examples: Examples, width: int | None = None) -> None:
+    """Raise InvalidInput if the kernel refuses the `width` columns of an example of weight zero.
 
     No factor has these, and the default kernel is chosen by the others; but leave-one-out predicts
     them, too.
@@ -466,11 +478,11 @@ def check_rows(kernel: AnyKernel, examples: Examples) -> None:
     if not len(unweighted):
         return
     with suppress(InvalidInput):
-        diagonal(kernel, examples.X[unweighted])
+        diagonal(kernel, leading(examples.X[unweighted], width))
         return
     for i in unweighted.tolist():
         try:
-            diagonal(kernel, examples.X[i : i + 1])
+            diagonal(kernel, leading(examples.X[i : i + 1], width))
         except InvalidInput as error:
             raise InvalidInput(
                 f"Example {examples.ids[i]} has weight zero, but leave-one-out predicts it like a "

@@ -48,7 +48,6 @@ class Following(Frozen):
     model : a kernel model. One with an explicit inverse is asked anew each time, and one of the
         squared hinge for its scores.
     X : the rows that are asked about, (m, d)
-    side : side information about the rows, (m, q), as for `KernelModel.mean`
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore.edits import Add, Remove
@@ -67,7 +66,6 @@ class Following(Frozen):
 
     model: KernelModel
     X: Array
-    side: Array | None = None
     _known: _Known | None = None
 
     def __post_init__(self) -> None:
@@ -90,7 +88,7 @@ class Following(Frozen):
 
     @property
     def scores(self) -> Array:
-        """The scores of the rows, (m, M): `model.mean(X, side)`."""
+        """The scores of the rows, (m, M): `model.mean(X)`."""
         return self._scores
 
     @property
@@ -104,7 +102,8 @@ class Following(Frozen):
         Without noise, and in the units of the targets that the model learns.
         """
         covariance, X = self.model.covariance, self.X[rows]
-        prior = finite(covariance.kernel, cross(covariance.kernel, self.X, X))
+        pairs = covariance.seen(self.X), covariance.seen(X)
+        prior = finite(covariance.kernel, cross(covariance.kernel, *pairs))
         if not self._follows:
             solved = covariance.solve(covariance.cross(X))
             return np.asarray(prior - product(covariance.cross(self.X).T, solved))
@@ -113,12 +112,11 @@ class Following(Frozen):
 
     def among(self, rows: Array) -> Following:
         """The answers for the rows of these numbers (k,) alone."""
-        side = None if self.side is None else self.side[rows]
         if not self._follows:
-            return Following(self.model, self.X[rows], side)
+            return Following(self.model, self.X[rows])
         sums = _Sums(self._sums.products[rows], self._sums.squares[rows])
         known = _Known(Rows(self._complete.W.view[:, rows]), sums)
-        return Following(self.model, self.X[rows], side, known)
+        return Following(self.model, self.X[rows], known)
 
     def follow(self, model: KernelModel) -> Following:
         """The answers of this model, from ours as far as the two share examples."""
@@ -127,14 +125,14 @@ class Following(Frozen):
         same = model.covariance.kernel is covariance.kernel
         same = same and model.covariance.noise == covariance.noise and self._follows
         if known is None or not same or not _share(earlier.examples, model.examples):
-            return Following(model, self.X, self.side)
+            return Following(model, self.X)
         W = covariance.reduced(model.examples, known.W.view)[1]
         if len(W) < len(known.W.view) or model.covariance.factor.size < len(covariance.X):
-            return Following(model, self.X, self.side, _Known(Rows(W), None))
+            return Following(model, self.X, _Known(Rows(W), None))
         h, carried = len(W), known.sums
         if carried is None or not np.array_equal(model.half[:h], earlier.half[:h]):
             carried = None
-        return Following(model, self.X, self.side, _Known(known.W, carried))
+        return Following(model, self.X, _Known(known.W, carried))
 
     # -- inside ------------------------------------------------------------------------------
 
@@ -182,8 +180,8 @@ class Following(Frozen):
     def _scores(self) -> Array:
         # The coefficients of a hinge are not linear in the targets.
         if not self._follows or self.model.loss != "squared":
-            return self.model.mean(self.X, self.side)
-        return self.model.values(self._sums.products * self._unit[:, None], self.side)
+            return self.model.mean(self.X)
+        return self.model.values(self._sums.products * self._unit[:, None], self.X)
 
     @derived
     def _variance(self) -> Array:

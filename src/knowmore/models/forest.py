@@ -248,8 +248,8 @@ class Forest(Frozen):
 
     # -- asking ------------------------------------------------------------------------------
 
-    def mean(self, X: Array, side: None = None) -> Array:
-        """The mean of the trees' scores, (m, M); there is no side information.
+    def mean(self, X: Array) -> Array:
+        """The mean of the trees' scores, (m, M).
 
         A class that has no example in a leaf has the target -1 for all that are there.
         """

@@ -1,11 +1,11 @@
-"""The kernel model: one solve for Gaussian processes, least-squares SVMs and transfer.
+"""The kernel model: one solve for Gaussian processes and least-squares SVMs.
 
     [[K~, 1], [1', 0]] [A; b'] = [T; 0],    K~ = K + sigma^2 diag(1 / w)
 
 A Gaussian process has no border of ones, so that A = K~^-1 T and b = 0 (Lütz et al., eqs. 2 to 4).
 A least-squares SVM has one, and C = 1 / sigma^2 (Kuzborskij, Orabona and Caputo, section 1 of the
-supplement). From N to N+1 classes is the same solve on shifted targets: see `TransferCoding`.
-Dependent processes are the same under a task kernel: see `OneShot`.
+supplement). Targets less a prior mean, and dependent processes under a task kernel, are the same
+solve.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Model(Protocol):
     def refit(self, kernel: AnyKernel, examples: Examples) -> Self:
         """The batch fit of `examples` with another kernel; all other settings stay."""
 
-    def mean(self, X: Array, side: Array | None = None) -> Array:
-        """The scores (m, M) of X (m, d); side (m, q) is side information about the rows."""
+    def mean(self, X: Array) -> Array:
+        """The scores (m, M) of X (m, d)."""
 
     @property
     def left_out(self) -> LeavesOut:
@@ -82,7 +82,7 @@ class KernelModel(Frozen):
 
     covariance : of the n examples, with its factor
     coding : makes targets of examples
-    coded : the targets, (n, M), before any transfer; solved for is their basis of M + r columns
+    coded : the targets, (n, M), before any choice; solved for is their basis of M + r columns
     head : the leading rows of `half` that are known already
     bias : whether each column has an offset: the border of ones
     loss : "squared", or "squared_hinge" for the scores of `Hinge`
@@ -189,7 +189,7 @@ class KernelModel(Frozen):
 
     def refit(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
         """The batch fit of `examples` with another kernel."""
-        covariance = self.covariance.with_kernel(kernel, examples)
+        covariance = self.covariance.anew(examples, kernel=kernel)
         return self.on(covariance, self.coding, bias=self.bias, loss=self.loss)
 
     def _unchanged(self, examples: Examples, deleted: Array, rows: int) -> int:
@@ -231,12 +231,12 @@ class KernelModel(Frozen):
 
     @derived
     def minimum(self) -> Any:
-        """The choice of a coding that follows the solution, such as beta; None if there is none."""
+        """The choice of a coding that follows the solution, None if there is none."""
         return self.coding.minimum(self)
 
     @property
     def targets(self) -> Targets:
-        """The targets of the examples, (n, M), transfer included."""
+        """The targets of the examples, (n, M), after the choice."""
         return self._targets
 
     @property
@@ -287,16 +287,16 @@ class KernelModel(Frozen):
 
     # -- asking ------------------------------------------------------------------------------
 
-    def mean(self, X: Array, side: Array | None = None) -> Array:
+    def mean(self, X: Array) -> Array:
         """mu_* = k_*' A + b', (m, M), in the units of the targets. Eqs. (2) and (4), Lütz et al.
 
-        A transfer adds the share of each class in the scores of the known classes, side (m, N).
+        A prior mean is added, if the targets have one.
         """
         if len(X) == 1 and self._asked_seldom():
-            return self.values(self._single(X), side)
+            return self.values(self._single(X), X)
         A, offsets = self.expansion
         scores = self.covariance.expansion(X, A)
-        return self.targets.values(scores + offsets if self.bias else scores, side)
+        return self.targets.values(scores + offsets if self.bias else scores, X)
 
     def _asked_seldom(self) -> bool:
         """Whether a single row is best answered without the coefficients, which take M solves.
@@ -317,8 +317,8 @@ class KernelModel(Frozen):
         vars(self)["asked"] = Asked(X.copy(), k, q)
         return q.T @ self.half
 
-    def values(self, P: Array, side: Array | None = None) -> Array:
-        """`mean`, (m, M), from P = k_*' K~^-1 B, (m, M + r), for the basis B.
+    def values(self, P: Array, X: Array) -> Array:
+        """`mean` of X, (m, M), from P = k_*' K~^-1 B, (m, M + r), for the basis B.
 
         With a bias, let u = L^-1 1, s = u'u and H = L^-1 B: P + (1 - u'q) u'H / s, where u'q, the
         sum of the indicators' columns of P, is the prediction for a target of ones.
@@ -327,7 +327,7 @@ class KernelModel(Frozen):
             M, H = len(self.coded.names), self.half
             u = H[:, :M].sum(axis=1, dtype=float)
             P = P + np.outer(1 - P[:, :M].sum(axis=1), u @ H) / (u @ u)
-        return self.targets.values(bounded(lambda: P @ self.targets.mix), side)
+        return self.targets.values(bounded(lambda: P @ self.targets.mix), X)
 
     def variance(self, X: Array) -> Array:
         """sigma_*^2, (m,), noise included; (m, M) if the columns have units. Eq. (3).
@@ -339,7 +339,7 @@ class KernelModel(Frozen):
     def joint(self, X: Array) -> Array:
         """The covariance of the targets of X (m, d), noise included, (m, m), or (m, m, M)."""
         H = self.covariance.half_solve(self.covariance.cross(X))
-        C = corner(self.covariance.kernel, X) - H.T @ H
+        C = corner(self.covariance.kernel, self.covariance.seen(X)) - H.T @ H
         # The diagonal equals `variance`: never below the noise.
         C.flat[:: len(C) + 1] = self.covariance.variance(X)
         return in_squares(C, self.targets.units)

@@ -276,11 +276,8 @@ class LinearModel(Frozen):
 
     # -- asking ------------------------------------------------------------------------------
 
-    def mean(self, X: Any, side: None = None) -> Array:
-        """mu_* of rows X (m, D), (m, M): eq. (2.8) of Rasmussen and Williams.
-
-        There is no side information.
-        """
+    def mean(self, X: Any) -> Array:
+        """mu_* of rows X (m, D), (m, M): eq. (2.8) of Rasmussen and Williams."""
         return self._asked(X, lambda Z: product(Z, self.weights) + self.moments.means[1])
 
     def variance(self, X: Any) -> Array:

@@ -239,9 +239,7 @@ class LeavesOut(Protocol):
     def scores(self, groups: Array | None = None) -> LooScores:
         """Predictions for the examples by the examples of other groups; groups (n,)."""
 
-    def on_rows(
-        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
-    ) -> LooScores:
+    def on_rows(self, X: Array, groups: tuple[Array, Array] | None) -> LooScores:
         """Predictions for new rows X (m, d).
 
         groups : of the rows, (m,), and of the examples, (n,), which leave their own rows out
@@ -259,7 +257,7 @@ class LeaveOneOut:
         """Predictions for the examples by the examples of other groups; groups (n,).
 
         The variances are (n, M) if the columns have units, and the units are then computed without
-        the group. The beta of a transfer stays: it was chosen on these very scores.
+        the group. What a coding chose stays: it was chosen on these very scores.
         """
         model = self.model
         left = self.for_targets(model.targets, groups)
@@ -290,9 +288,7 @@ class LeaveOneOut:
             variance[light] = noise + s / (1 - s * w[light] / noise)
         return LooScores(scores, variance, silent)
 
-    def on_rows(
-        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
-    ) -> LooScores:
+    def on_rows(self, X: Array, groups: tuple[Array, Array] | None) -> LooScores:
         """Predictions for new rows X (m, d), each from the examples of other groups.
 
         With P = K~^-1, A = PT and q = (P k_x)_g, leaving out g by block inversion gives
@@ -327,7 +323,7 @@ class LeaveOneOut:
             near[np.ix_(g, rows)] = False
         silent = ~near.any(axis=0)
         if units is None:
-            return LooScores(model.targets.values(mean, side), variance, silent)
+            return LooScores(model.targets.values(mean, X), variance, silent)
         rest = _units_without(model.targets, len(X), units, groups)
         mean = rest.mean + rest.scale * model.targets.mixed(mean, rest)
         return LooScores(mean, in_squares(variance, rest), silent)
@@ -373,7 +369,7 @@ class LeaveOneOut:
         return self.for_targets(replace(model.targets, units=None, shift=None), groups)[:2]
 
     def for_targets(self, targets: Targets, groups: Array | None = None) -> LooScores:
-        """`scores` for other targets on the same basis, such as targets before a transfer."""
+        """`scores` for other targets on the same basis, such as targets before a choice."""
         model = self.model
         rest, T = targets.rest(groups), targets.T
         A, offsets = model.eliminated(T, model.solved @ targets.mix)
@@ -383,9 +379,10 @@ class LeaveOneOut:
         (scores, silent), variance = silenced(left), left.variance
         if rest is not None:
             scores, variance = rest.mean + rest.scale * scores, in_squares(variance, rest)
-        if targets.transfer is not None:
-            # The source's scores always carry information.
-            scores, silent = scores + model.examples.side @ targets.transfer, np.zeros_like(silent)
+        if targets.prior is not None:
+            # A prior mean always carries information.
+            scores = scores + targets.prior_mean(model.examples.X)
+            silent = np.zeros_like(silent)
         return LooScores(tied(scores, left.error) if targets.classes else scores, variance, silent)
 
     def moments(
@@ -459,6 +456,6 @@ def loo_scores(model: Model, examples: Examples, groups: Array | None) -> LooSco
     counts = examples.weights > 0
     both = None if groups is None else (groups[~counts], groups[counts])
     known = model.left_out.scores(None if both is None else both[1])
-    new = model.left_out.on_rows(examples.X[~counts], examples.side[~counts], both)
+    new = model.left_out.on_rows(examples.X[~counts], both)
     rows = np.append(np.flatnonzero(counts), np.flatnonzero(~counts)).argsort()
     return LooScores(*(np.concatenate(parts)[rows] for parts in zip(known, new, strict=True)))

@@ -56,7 +56,7 @@ class Newness(Frozen):
             return cls(np.ones(3), np.empty(0))
         alone = _parts_left_out(gp, space)
         sizes = np.maximum(abs(alone).max(axis=0), [space.size, 1.0, 0.0])
-        E, X = gp.targets.basis, gp.examples.X
+        E, X = gp.targets.basis, gp.covariance.X
         weights = _weights(alone, sizes, E, X, lambda c: _parts_without(gp, space, c))
         return cls(weights, alone @ weights)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from knowmore._base import Array
+from knowmore._base import Array, leading
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner
@@ -17,11 +17,18 @@ _NOISES = 10.0 ** np.arange(5, -5.5, -0.5)
 
 
 def noise_by_loo(
-    name: str, kernel: AnyKernel, examples: Examples, weighting: Weighting, *, bias: bool
+    name: str,
+    kernel: AnyKernel,
+    examples: Examples,
+    weighting: Weighting,
+    *,
+    bias: bool,
+    width: int | None = None,
 ) -> float:
     """The noise, 1 / C of a least-squares SVM, with the best leave-one-out predictions.
 
     name : the parameter that was given as "loo"
+    width : the number of leading columns that the kernel sees, None for all
     """
     n = len(examples)
     if n < 2:
@@ -29,7 +36,7 @@ def noise_by_loo(
             f"{name}='loo' leaves each example out in turn, but n_samples=1. Give a number."
         )
     # A twin would answer for an example that is left out.
-    X, row = np.unique(examples.X, axis=0, return_inverse=True)
+    X, row = np.unique(leading(examples.X, width), axis=0, return_inverse=True)
     votes = np.zeros((len(X), len(np.unique(examples.labels))))
     codes = np.unique(examples.labels, return_inverse=True)[1]
     np.add.at(votes, (row.reshape(-1), codes), weighting(examples))

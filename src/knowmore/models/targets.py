@@ -81,8 +81,8 @@ class Targets(Frozen):
     change neither when a class comes or goes nor with the mix.
 
     classes : whether the columns are scores of classes, which compare
-    transfer : (q, M), what the columns take from the examples' side information, None if nothing;
-        T is what is left to learn
+    prior : (q, M), the slopes of a prior mean in the last q columns of the inputs, which no kernel
+        sees; T is what is left to learn. None if the prior mean is zero
     units : the units of T if it is normalised. The basis then is [Y - shift, 1], for values
         Y (n, M), examples of `weights` (n,), and a shift (M,) that seldom changes.
     """
@@ -91,7 +91,7 @@ class Targets(Frozen):
     basis: Array
     mix: Array
     classes: bool = False
-    transfer: Array | None = None
+    prior: Array | None = None
     units: Units | None = None
     shift: Array | None = None
     weights: Array | None = None
@@ -152,11 +152,17 @@ class Targets(Frozen):
         M = len(self.names)
         return np.asarray((B[:, :M] - (units.mean - self.shift) * B[:, M:]) / units.scale)
 
-    def values(self, T: Array, side: Array | None) -> Array:
-        """Predicted targets T (m, M) as values; side (m, q) is side information about the rows."""
-        units, transfer = self.units, self.transfer
-        if transfer is not None and side is not None:
-            return bounded(lambda: T + side @ transfer)
+    def prior_mean(self, X: Array) -> Array | float:
+        """The prior mean of inputs X (m, D), (m, M)."""
+        if self.prior is None:
+            return 0.0
+        return np.ascontiguousarray(X[:, -len(self.prior) :]) @ self.prior
+
+    def values(self, T: Array, X: Array) -> Array:
+        """Targets T (m, M) predicted for inputs X (m, D), as values."""
+        units = self.units
+        if self.prior is not None:
+            return bounded(lambda: T + self.prior_mean(X))
         return T if units is None else bounded(lambda: units.mean + units.scale * T)
 
     @property

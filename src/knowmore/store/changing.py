@@ -112,7 +112,7 @@ class Holding:
         if not self.fitted:
             after = copy(self.estimator).fit(X, y, ids, sample_weight)
             held = after.editable_.examples
-            return Change(after, Add(held.X, held.labels, held.names, held.weights, held.side))
+            return Change(after, Add(held.X, held.labels, held.names, held.weights))
         return self._applied(self._asked(X).adding(X, y, ids, sample_weight))
 
     def _applied(self, edit: Edit) -> Change:
@@ -206,9 +206,7 @@ class Holding:
                 f"Both models hold {some(repeated)}. Models merge only if they share no id."
             )
         after.merge(copy(other))
-        return Change(
-            after, Add(theirs.X, theirs.labels, theirs.names, theirs.weights, theirs.side)
-        )
+        return Change(after, Add(theirs.X, theirs.labels, theirs.names, theirs.weights))
 
     def chosen(self, ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
         """The ids that these ids or this mask select, all held."""
@@ -262,7 +260,7 @@ class Holding:
         chosen = self.chosen(ids)
         if not chosen and shape_of("X", X)[:1] == (0,):
             return None
-        rows = dense(self._asked(X).model_inputs(by_name("X", X, chosen, ids))[0])
+        rows = dense(self._asked(X).model_inputs(by_name("X", X, chosen, ids)))
         if len(chosen) != len(rows):
             raise InvalidInput(f"X has {len(rows)} rows for {len(chosen)} examples. Give one each.")
         labels = None if y is None else self._new_labels(chosen, y, ids)
@@ -287,7 +285,7 @@ def next_id(least: int, ids: Iterable[Id]) -> int:
 def _renewed(examples: Examples, next_id: int) -> Examples:
     """Examples with a new index, free of forgotten ids."""
     columns = examples.X, examples.labels, examples.weights, examples.serials
-    return Examples.restored(examples.names, *columns, next_id, examples.side)
+    return Examples.restored(examples.names, *columns, next_id)
 
 
 def dense(X: Any) -> Array:

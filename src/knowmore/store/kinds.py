@@ -163,7 +163,7 @@ def blank(estimator: Any) -> Any:
 def columns(estimator: Any) -> dict[str, Any]:
     """The number and the names of the columns of X, as JSON can write them.
 
-    "width" is how many of them are features: the others may be scores of a source.
+    "width" is how many of them the kernel sees: the others may be scores of a source.
     """
     count, source = int(estimator.n_features_in_), getattr(estimator, "source_", None)
     beside = isinstance(source, Scores) and source.of is None
@@ -287,7 +287,7 @@ def skeleton(estimator: EditableEstimator[Any], found: dict[str, Any], examples:
     if capabilities(kind_of(estimator)).has_supports:
         return estimator.batch_value(kernel, examples, True).model
     model: KernelModel = estimator.batch_value(kernel, few, True).model
-    nothing = Examples.of(examples.X[:0], examples.labels[:0], side=examples.side[:0])
+    nothing = Examples.of(examples.X[:0], examples.labels[:0])
     factor = model.covariance.factor.delete(np.arange(len(few)))
     covariance = replace(model.covariance, noise=noise, examples=nothing, factor=factor)
     # Keep the coding of the few: no examples may have no coding.
@@ -301,5 +301,4 @@ def _few(examples: Examples) -> Examples:
     if examples.labels.dtype.kind == "f":
         rows = rows[:1]
     kept = [examples.names[row] for row in rows]
-    part = (examples.X[rows], examples.labels[rows], tuple(kept), np.ones(len(rows)))
-    return Examples.of(*part, examples.side[rows])
+    return Examples.of(examples.X[rows], examples.labels[rows], tuple(kept), np.ones(len(rows)))

@@ -157,7 +157,7 @@ def _write_living(file: File, target: Path, kind: str, estimator: Any) -> None:
     numbers = Numbers(next_id=examples.next_id, array=number)
     file.write_facts(facts)
     work = Work(file, HeldState("", estimator, facts, numbers, {}))
-    vectors = vector_blobs(examples.X, examples.side, None)
+    vectors = vector_blobs(examples.X, kinds.columns(estimator)["width"], None)
     about = About.of(len(examples), None, None)
     work.enter("save", estimator, examples.names, examples.labels, examples.weights, vectors, about)
     factor = cache.FactorCache()

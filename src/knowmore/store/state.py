@@ -36,7 +36,7 @@ from knowmore.store.changing import next_id
 from knowmore.store.codec import bytes_of, id_text, label_texts, plain, valued
 from knowmore.store.file import File, damaged
 from knowmore.store.journal import FORGETS, Journal, Numbers, Version
-from knowmore.store.work import HeldState, examples_of, live_index
+from knowmore.store.work import HeldState, examples_of, live_index, split
 from knowmore.transfer import NPlusOneClassifier, OneShotClassifier, Scores
 
 # -- what an estimator needs besides its examples ------------------------------------------------
@@ -159,7 +159,8 @@ def digest(estimator: Any) -> str:
     examples = estimator.editable_.examples
     for texts in (map(id_text, examples.names), label_texts(examples.labels)):
         mark.update("\0".join(texts).encode())
-    for array in (examples.X, examples.weights, examples.side):
+    vectors, beside = split(examples.X, kinds.columns(estimator)["width"])
+    for array in (vectors, examples.weights, beside):
         mark.update(bytes_of(array))
     return mark.hexdigest()
 
@@ -288,20 +289,17 @@ def _joined(
     new = examples_of(facts, missing, journal.vectors(one.vector for one in missing))
     at = np.array(rows, dtype=np.int64)
     old = at >= 0
-    d = facts["columns"]["width"]
-    X = np.empty((len(live), held.X.shape[1] if len(held) else d))
-    X[old], X[~old] = held.X[at[old]], new.X
-    side = np.empty((len(live), held.side.shape[1]))
-    side[old] = held.side[at[old]]
+    X = np.empty((len(live), (new if missing else held).X.shape[1]))
+    X[old] = held.X[at[old]]
     if missing:
-        side[~old] = new.side
+        X[~old] = new.X
     first = len(live) if old.all() else int(old.argmin())
     serials = np.append(held.serials[at[:first]], new_serials(len(live) - first))
     labels = codec.LabelType(*facts["labels"]).read([one.label for one in live])
     weights = np.array([one.weight for one in live], dtype=float)
     ids = [codec.read_id(one.id) for one in live]
     following = next_id(Numbers(*facts["numbers"]).next_id, ids)
-    return Examples.restored(ids, X, labels, weights, serials, following, side)
+    return Examples.restored(ids, X, labels, weights, serials, following)
 
 
 def _edited(

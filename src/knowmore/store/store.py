@@ -201,7 +201,7 @@ class Store:
             assert isinstance(edit, Add)
             names = edit.ids or ()
             about = About.of(len(names), contributor, origins, contents, thumbnails)
-            vectors = vector_blobs(edit.X, edit.side, X)
+            vectors = vector_blobs(edit.X, kinds.columns(after)["width"], X)
             work.lag += len(names)
             work.enter("add", after, names, edit.labels, edit.weights, vectors, about)
             work.journal.numbers = work.journal.numbers.but(next_id=next_id)
@@ -242,7 +242,7 @@ class Store:
                 after, edit = change
                 assert isinstance(edit, Replace)
                 about = About.of(len(edit.ids), contributor, origins, contents, thumbnails)
-                vectors = vector_blobs(edit.X, edit.side, X)
+                vectors = vector_blobs(edit.X, kinds.columns(after)["width"], X)
                 old = work.versions(edit.ids)
                 work.lag += len(old)
                 work.enter("replace", after, edit.ids, edit.labels, None, vectors, about, old)
@@ -379,7 +379,7 @@ class Store:
                 [one.thumbnail for one in records],
                 [one.labeller for one in records],
             )
-            vectors = vector_blobs(edit.X, edit.side, None)
+            vectors = vector_blobs(edit.X, kinds.columns(after)["width"], None)
             work.lag += len(records)
             work.enter("merge", after, theirs.names, edit.labels, edit.weights, vectors, about)
             work.step()
@@ -391,7 +391,7 @@ class Store:
         while True:
             self.refresh()
             held = self.session.state
-            examples, records = self.examples, self.records()
+            examples, records = self.session.examples(), self.records()
             if self.session.state is held:
                 return held.estimator, examples, records
 
@@ -476,8 +476,9 @@ class Store:
 
     @property
     def examples(self) -> Examples:
-        """All examples that are held: their ids, X, labels and weights."""
-        return self.session.examples()
+        """All examples that are held: their ids, X as `add` takes it, labels and weights."""
+        found, session = self.session.examples(), self.session
+        return session.state.estimator.as_given(found) if session.can.keeps_rows else found
 
     def leave_one_out(self, groups: Any = None) -> LeftOut:
         """The prediction for each example by the model without it: see `GPClassifier`.

@@ -29,7 +29,6 @@ import numpy as np
 
 from knowmore._base import norm
 from knowmore.errors import KnowmoreError
-from knowmore.estimators import unnamed
 from knowmore.examples import Examples
 from knowmore.models import Forest, KernelModel
 from knowmore.store import kinds, traces
@@ -77,9 +76,8 @@ def compared(held: Any, fresh: Any, examples: Examples) -> Exactness:
     """An estimator beside another with the same examples, asked about some of these."""
     n = len(examples)
     rows = np.unique(np.linspace(0, n - 1, min(n, _ASKED)).astype(int))
-    X, side = examples.X[rows], examples.side[rows]
-    asked = (X, side) if side.shape[1] else unnamed(fresh).model_inputs(X)
-    here, there = (np.asarray(one.model_.mean(*asked), dtype=float) for one in (held, fresh))
+    asked = examples.X[rows]
+    here, there = (np.asarray(one.model_.mean(asked), dtype=float) for one in (held, fresh))
     same = here.shape == there.shape
     difference = float(abs(here - there).max(initial=0)) if same else np.inf
     residual, models = float(held.residual()), _parts(fresh.model_)

@@ -424,12 +424,12 @@ def all_examples(
     parts = [before, *([read(new)] if new else [])]
     place = {one: row for row, one in enumerate((*before.names, *new))}
     rows = [place[one] for one in index]
-    X, labels, weights, side = (
+    X, labels, weights = (
         np.concatenate([getattr(one, column) for one in parts])[rows]
-        for column in ("X", "labels", "weights", "side")
+        for column in ("X", "labels", "weights")
     )
     serials, following = new_serials(len(rows)), next_id(held.numbers.next_id, index)
-    return Examples.restored(tuple(index), X, labels, weights, serials, following, side)
+    return Examples.restored(tuple(index), X, labels, weights, serials, following)
 
 
 def examples_of(
@@ -442,27 +442,32 @@ def examples_of(
         return Examples.restored((), np.empty((0, d)), labels, np.empty(0), new_serials(0), 0)
     rows = [vectors[one.vector] for one in versions]
     X = codec.read_rows([row[1] for row in rows], d)
-    side = None
     if rows[0][2] is not None:
-        side = np.stack([np.frombuffer(row[2], "<f8") for row in rows])
+        X = np.hstack([X, np.stack([np.frombuffer(row[2], "<f8") for row in rows])])
     weights = np.array([one.weight for one in versions], dtype=float)
     if not (weights >= 0).all() or np.isinf(weights).any():
         raise ValueError("a weight below zero")
     labels = codec.LabelType(*facts["labels"]).read([one.label for one in versions])
     ids = [codec.read_id(one.id) for one in versions]
     following = next_id(Numbers(*facts["numbers"]).next_id, ids)
-    return Examples.restored(ids, X, labels, weights, new_serials(len(ids)), following, side)
+    return Examples.restored(ids, X, labels, weights, new_serials(len(ids)), following)
 
 
-def vector_blobs(X: Array, side: Array | None, given: Any) -> list[tuple[bytes, bytes | None]]:
-    """The bytes of vectors X (k, d) and of what stands beside them.
+def split(X: Array, width: int) -> tuple[Array, Array]:
+    """Inputs X (k, d) as a file has them: vectors (k, width), and the columns beside them."""
+    return np.ascontiguousarray(X[:, :width]), np.ascontiguousarray(X[:, width:], "<f8")
+
+
+def vector_blobs(X: Array, width: int, given: Any) -> list[tuple[bytes, bytes | None]]:
+    """The bytes of the vectors of inputs X (k, d), and of the columns beside them.
 
     given : the table that they were
     """
-    rows = codec.narrow_rows(X, given)
-    if side is None or not side.shape[1]:
+    vectors, beside = split(X, width)
+    rows = codec.narrow_rows(vectors, given)
+    if not beside.shape[1]:
         return [(row, None) for row in rows]
-    return list(zip(rows, codec.row_bytes(np.ascontiguousarray(side, "<f8")), strict=True))
+    return list(zip(rows, codec.row_bytes(beside), strict=True))
 
 
 def _texts(name: str, given: Any, k: int) -> list[str | None] | None:

@@ -6,8 +6,8 @@ and b of the least
     1/2 |W - W'|^2 + 1/2 |w_{N+1} - W' beta|^2 + C/2 sum_i sum_n (w_n'x_i + b_n - Y_in)^2.
 
 That is a least-squares SVM on shifted targets, Y - [S, S beta]: S (n, N) are the scores that the
-known classifier gives the examples, their side information. beta is the minimum of a multi-class
-hinge loss on leave-one-out scores,
+known classifier gives the examples, the last N columns of their inputs, which the kernel does not
+see. beta is the minimum of a multi-class hinge loss on leave-one-out scores,
 
     f(beta) = sum_i |c_i + g_i' beta|_+    over    |beta| <= 1, and beta >= 0 if asked,
 
@@ -269,8 +269,12 @@ class TransferCoding(Coding):
         """The targets for beta = 0."""
         plain = one_vs_all(examples)
         mix = np.vstack([plain.mix, np.zeros((len(self.known), len(plain.names)))])
-        coded = replace(plain, basis=np.hstack([plain.basis, examples.side]), mix=mix)
+        coded = replace(plain, basis=np.hstack([plain.basis, self.scores(examples)]), mix=mix)
         return self.shifted(coded, examples, np.zeros(len(self.known)))
+
+    def scores(self, examples: Examples) -> Array:
+        """The source's scores S of examples, (n, N): the last columns of their inputs."""
+        return np.ascontiguousarray(examples.X[:, -len(self.known) :])
 
     def shifted(
         self, coded: Targets, examples: Examples, beta: Array, share: float = 1.0
@@ -289,7 +293,7 @@ class TransferCoding(Coding):
         mix[:, ~new] *= share
         # The indicators of the classes sum to one.
         mix[:-N, ~new] += (1 - share) * gauge.offset
-        return replace(coded, mix=mix, transfer=J)
+        return replace(coded, mix=mix, prior=J)
 
     def gauge(self, examples: Examples) -> Gauge:
         """The gauge in which S is nearest to the labels of the known classes.
@@ -301,7 +305,7 @@ class TransferCoding(Coding):
         if not self.scaled:
             return Gauge(1.0, 0.0)
         rows = np.isin(examples.labels, self.known)
-        S, weights = examples.side[rows], Weighting("balanced")(examples)[rows]
+        S, weights = self.scores(examples)[rows], Weighting("balanced")(examples)[rows]
         Y = 2.0 * (examples.labels[rows, None] == np.array(self.known)) - 1
         middle, level = (float(np.average(V.mean(axis=1), weights=weights)) for V in (S, Y))
         both, square = (
@@ -321,7 +325,7 @@ class TransferCoding(Coding):
             return 1.0
         examples, is_known = model.examples, ~self._is_new(model.coded)
         gauge = self.gauge(examples)
-        B = gauge.scale * examples.side + gauge.offset
+        B = gauge.scale * self.scores(examples) + gauge.offset
         away = model.left_out.for_targets(model.coded).scores[:, is_known] - B
         wanted = one_vs_all(examples).T[:, is_known] - B
         weights = self._weights(model)
@@ -338,7 +342,7 @@ class TransferCoding(Coding):
         examples, names, N = model.examples, model.coded.names, len(self.known)
         coded = self.shifted(model.coded, examples, np.zeros(N), share)
         scores, variance, _ = model.left_out.for_targets(coded)
-        A, _ = model.eliminated(examples.side, model.solved[:, -N:])
+        A, _ = model.eliminated(self.scores(examples), model.solved[:, -N:])
         new = self._is_new(coded)
         own = np.searchsorted(names, examples.labels)
         is_new = new[own]

@@ -366,7 +366,7 @@ class OneShot(Frozen):
         means = self.rule.means(self.names, self.positive)
         return np.asarray(means + np.where(positive, -border, border))
 
-    def mean(self, X: Array, side: Array | None = None) -> Array:
+    def mean(self, X: Array) -> Array:
         """The scores of both classes, (m, 2). Eq. (4), Rodner and Denzler.
 
         A sum of kernel values: members share those of the target's examples.
@@ -423,11 +423,9 @@ class OneShotLeaveOneOut:
         """Predictions for each example left out, as if it were a new row of weight one."""
         return self._averaged(lambda one: one.left_out.unseen(), border)
 
-    def on_rows(
-        self, X: Array, side: Array | None, groups: tuple[Array, Array] | None
-    ) -> LooScores:
+    def on_rows(self, X: Array, groups: tuple[Array, Array] | None) -> LooScores:
         """Predictions for new rows X (m, d); groups of the rows (m,) and of the examples (n_T,)."""
-        said = [one.left_out.on_rows(x, side, groups) for _, one, x in self.model.asked(X)]
+        said = [one.left_out.on_rows(x, groups) for _, one, x in self.model.asked(X)]
         return self._together(said, self.model.border)
 
     def temperature(self) -> float:

@@ -20,6 +20,7 @@ from knowmore._base import (
     choice,
     columns_of,
     flag,
+    leading,
     optional,
     some,
 )
@@ -85,7 +86,9 @@ class NPlusOneClassifier(LeastSquares):
     are [s, s beta] + k_*' A + b', s those of the source. `fit` needs examples of all N known
     classes and of one more. After any history of edits it equals a fresh fit of the examples it
     holds. A further class is learnt by another `NPlusOneClassifier` with this one as its source.
-    `C=1.0, scaled=False` is the paper's.
+    `C=1.0, scaled=False` is the paper's. In `model_` the columns of `examples.X` are the features,
+    which the kernel sees, and behind them the scores of the source, in the order of its sorted
+    classes.
 
     Parameters
     ----------
@@ -137,11 +140,12 @@ class NPlusOneClassifier(LeastSquares):
         columns = _is_columns(self.source_) or _is_columns(other.source_)
         if np.array_equal(self._known, other._known) and not columns:
             held, names = other.editable_.examples, names_in(self)
-            X: Any = held.X
+            X: Any = leading(held.X, self.width_for(held))
+            S = held.X[:, X.shape[1] :]
             if names is not None:
                 X = optional("pandas", "tables").DataFrame(X, columns=list(names))
-            rounding = 1e-9 * abs(held.side).max(initial=0)
-            if abs(self._scores(X, len(held)) - held.side).max(initial=0) > rounding:
+            rounding = 1e-9 * abs(S).max(initial=0)
+            if abs(self._scores(X, len(held)) - S).max(initial=0) > rounding:
                 problem = "The two models differ in source: other scores."
                 raise InvalidInput(f"{problem} Fit both with the same source to merge them.")
         return super().merge(other)
@@ -162,15 +166,30 @@ class NPlusOneClassifier(LeastSquares):
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
         return super()._labels(y, k, self._known if held is None else held)
 
-    def _inputs(self, X: Any, *, reset: bool) -> tuple[Array, Array | None]:
-        """The features of X, and the source's scores in the order of its sorted classes."""
+    def width_for(self, examples: Examples) -> int:
+        """The number of features: the columns behind them are the source's scores."""
+        width: int = examples.X.shape[1] - len(self._known)
+        return width
+
+    def as_given(self, examples: Examples) -> Examples:
+        """Examples of `model_` with features as `add` takes them."""
+        X = leading(examples.X, self.width_for(examples))
+        if _is_columns(self.source_):
+            order = np.argsort(np.argsort(_classes_of(self.source_)))
+            X = np.hstack([X, examples.X[:, X.shape[1] :][:, order]])
+        return examples.with_rows(X)
+
+    def model_inputs(self, X: Any, *, reset: bool = False) -> Array:
+        """The features of X, then the source's scores in the order of its sorted classes."""
         source = fitted(self, "source_")
-        features, _ = super()._inputs(X, reset=reset)
+        features = super().model_inputs(X, reset=reset)
         if _is_columns(source):
             scores = self._scores(features, len(features))
-            return features[:, : -scores.shape[1]], scores
-        # A table is passed to the source unchanged: its columns have names.
-        return features, self._scores(X if hasattr(X, "columns") else features, len(features))
+            features = features[:, : -scores.shape[1]]
+        else:
+            # A table is passed to the source unchanged: its columns have names.
+            scores = self._scores(X if hasattr(X, "columns") else features, len(features))
+        return np.hstack([features, scores])
 
     def _scores(self, X: Any, m: int) -> Array:
         """The source's scores of the m rows of X, (m, N), in the order of its sorted classes."""

@@ -173,7 +173,7 @@ class OneShotClassifier(EditableClassifier[Living[OneShot]], LivingEstimator[One
 
     def predict_variance(self, X: Any) -> Array:
         """The predictive variance, (m,), noise included: how unlike all examples X is."""
-        return self.editable_.nonempty.variance(self.model_inputs(X)[0])
+        return self.editable_.nonempty.variance(self.model_inputs(X))
 
     def __getstate__(self) -> dict[str, Any]:
         """The state with the supports in use: some of the given ones may have been removed."""
@@ -235,7 +235,7 @@ class OneShotClassifier(EditableClassifier[Living[OneShot]], LivingEstimator[One
             checker = type(self)(None, {})
             checker.n_features_in_ = self.n_features_in_
         try:
-            return Support.of(kernel, name, checker.model_inputs(X)[0])
+            return Support.of(kernel, name, checker.model_inputs(X))
         except (InvalidInput, InvalidType) as error:
             raise type(error)(f"The support {name!r} cannot be used: {error}") from error
 

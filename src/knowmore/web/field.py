@@ -33,7 +33,7 @@ class FieldAnswers(Frozen):
     def of(cls, estimator: Any, X: Array, before: Following | None = None) -> FieldAnswers:
         """By the model of a fitted estimator, from earlier answers as far as they last."""
         model = estimator.model_
-        if not model.has_gram or model.targets.transfer is not None:
+        if not model.has_gram or model.targets.prior is not None:
             return cls.anew(estimator, X)
         following = Following(model, X) if before is None else before.follow(model)
         return cls(X, following.scores, following.variance, following)
@@ -45,7 +45,7 @@ class FieldAnswers(Frozen):
     @classmethod
     def anew(cls, estimator: Any, X: Array) -> FieldAnswers:
         """By any model, which is asked as if for the first time."""
-        scores, variance = np.asarray(estimator.model_.mean(*estimator.model_inputs(X))), None
+        scores, variance = np.asarray(estimator.model_.mean(estimator.model_inputs(X))), None
         if hasattr(estimator, "predict_variance"):
             variance = np.asarray(estimator.predict_variance(X))
         return cls(X, scores, variance)
@@ -81,7 +81,7 @@ def layers(now: Snapshot, answers: FieldAnswers) -> tuple[Array, ...]:
     if answers.variance is not None:
         variance = answers.variance
     if now.judge is not None:
-        rows = now.estimator.model_inputs(answers.X)[0]
+        rows = now.estimator.model_inputs(answers.X)
         unknown = now.judge.unknown(now.estimator.model_, rows, answers.scores, variance)
     return (
         np.minimum(names[best], 255).astype(np.uint8),

@@ -233,6 +233,8 @@ def _explained(now: Snapshot, estimator: Any, row: Array, label: Any) -> dict[st
     found = explain(estimator, row, label, by="examples")
     assert isinstance(found, Explanation)
     X = now.examples.X[now.examples.rows(tuple(found.ids.tolist()))]
+    if (model := estimator.model_).has_gram:
+        row, X = map(model.covariance.seen, (row, X))
     near = np.asarray(estimator.kernel_(row, X))[0]
     columns = found.ids, found.labels, near, found.contributions, found.score_without
     names = ("id", "label", "similarity", "contribution", "score_without")

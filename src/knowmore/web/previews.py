@@ -177,7 +177,7 @@ def merge_preview(now: Snapshot, estimator: Any, theirs: Snapshot, other: Any) -
         return answer | {"flips": 0, "flipping": [], "accuracy_after": None}
     # `merge` edits a copy.
     both, new = estimator.merge(other), theirs.examples
-    edit = Add(new.X, new.labels, new.names, new.weights, new.side)
+    edit = Add(new.X, new.labels, new.names, new.weights)
     then = now.with_estimator(both, now.examples.apply(edit))
     flips = _flips(now, then, "here") + _flips(theirs, then, "there")
     more = {"flips": len(flips), "flipping": flips[:_LISTED], "accuracy_after": then.accuracy}

@@ -120,13 +120,13 @@ class Predictor:
         """The columns of answers of a classifier, from one mean and one variance."""
         estimator, nothing = self.estimator, [None] * len(X)
         model, rows = estimator.frozen_model(), estimator.model_inputs(X)
-        mean, std, unknown = model.mean(*rows), nothing, nothing
+        mean, std, unknown = model.mean(rows), nothing, nothing
         variance = np.ones(len(X))
         if hasattr(estimator, "predict_variance"):
-            variance = model.variance(rows[0])
+            variance = model.variance(rows)
             std = np.sqrt(variance).tolist()
         if self.judge is not None:
-            unknown = self.judge.unknown(model, rows[0], mean, variance).tolist()
+            unknown = self.judge.unknown(model, rows, mean, variance).tolist()
         P, best = class_probabilities(mean, variance, self.temperature), mean.argmax(axis=1)
         chances = P[np.arange(len(P)), best]
         return model.names[best].tolist(), chances.tolist(), std, unknown

@@ -173,7 +173,7 @@ def preview_merge(store: Store, other: Store) -> MergePreview:
     after = None
     if not clashing:
         examples = other.examples
-        edit = Add(examples.X, examples.labels, examples.names, examples.weights, examples.side)
+        edit = Add(examples.X, examples.labels, examples.names, examples.weights)
         # `Store.estimator` is a copy, so the merge changes nothing in the file.
         both = unnamed(store.estimator.merge(other.estimator))
         after = left_out(both, store.examples.apply(edit))

@@ -88,4 +88,4 @@ def regressors(rng, X):
 
 def scores_of(clf, Q):
     """The scores (m, M) of a classifier, also of two classes."""
-    return clf.model_.mean(*clf.model_inputs(Q))
+    return clf.model_.mean(clf.model_inputs(Q))

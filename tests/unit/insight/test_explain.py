@@ -89,7 +89,7 @@ def test_explanations_of_all_models_match_refits(name):
     if name == "N + 1, scaled":
         targets = clf.model_.targets
         assert 0 < clf.model_.minimum.share < 1
-        shift, at_x = T - targets.T, known_scores(x[None]) @ targets.transfer
+        shift, at_x = T - targets.T, known_scores(x[None]) @ targets.prior
     K, k = oracle.covariance(RBF(1.5), X, noise), RBF(1.5)(X, x[None])
     for c, label in enumerate(classes):
         found, t = explain(clf, x, label), (T - shift)[:, [c]]

@@ -167,7 +167,7 @@ def test_suspects_of_all_models_match_refits(name):
     learnt, given = T - shift, shift
     if name == "N + 1, scaled":
         targets = clf.model_.targets
-        learnt, given = targets.T, known_scores(X) @ targets.transfer
+        learnt, given = targets.T, known_scores(X) @ targets.prior
     K, rest = oracle.covariance(KERNEL, X, noise), ~np.eye(60, dtype=bool)
     want, _ = oracle.left_out(KERNEL, noise, X, learnt, np.arange(60), bias)
     assert_solves(found.scores, want + given, K, learnt, left=K, bias=bias)

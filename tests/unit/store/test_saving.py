@@ -233,7 +233,7 @@ def test_files_of_past_formats_are_still_read(packed, tmp_path):
         with Store(path) as store:
             assert (store.kind, len(store)) == (kind, 9)
             held = store.examples
-            store.add(np.hstack([held.X, held.side])[:1] + 0.5, held.labels[:1])
+            store.add(held.X[:1] + 0.5, held.labels[:1])
             assert store.records(["last"])[0].thumbnail == b"picture"
             assert [e.verb for e in store.log()] == ["add", "add", "replace", "forget", "add"]
 

@@ -581,7 +581,7 @@ def test_examples_are_read_again_only_where_they_changed_and_are_the_same(tmp_pa
             with knowmore.open(tmp_path / "m.km") as fresh:
                 want = fresh.examples
             assert held.names == want.names == tuple(store.ids_.tolist())
-            for column in ("X", "labels", "weights", "side"):
+            for column in ("X", "labels", "weights"):
                 np.testing.assert_array_equal(getattr(held, column), getattr(want, column))
             assert held.next_id == want.next_id
             assert store.contributors() == [one.contributor for one in store.records()]

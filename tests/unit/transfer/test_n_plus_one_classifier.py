@@ -11,8 +11,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.svm import SVC
-from tolerance import GAP, SAME_GAP
+from tolerance import GAP, SAME_GAP, assert_rounded
 
+import knowmore
 from knowmore import GPClassifier, LSSVMClassifier, NPlusOneClassifier, Scores
 
 DIGITS, NAMES = load_digits(return_X_y=True)
@@ -59,6 +60,36 @@ def test_scores_may_be_columns_of_the_inputs():
     np.testing.assert_allclose(
         given.decision_function(table[ALL]), asked.decision_function(DIGITS[ALL]), atol=SAME_GAP
     )
+
+
+def test_the_model_has_features_then_scores_and_the_kernel_sees_the_features():
+    source = LSSVMClassifier(KERNEL, C=10).fit(DIGITS[KNOWN], NAMES[KNOWN])
+    order = [3, 0, 4, 1, 2]
+    scores = source.decision_function(DIGITS)
+    table = np.hstack([DIGITS, scores[:, order]])
+    given = NPlusOneClassifier(Scores(order), KERNEL).fit(table[FEW], NAMES[FEW])
+    asked = NPlusOneClassifier(source, KERNEL).fit(DIGITS[FEW], NAMES[FEW])
+    wide = np.hstack([DIGITS, scores])[FEW]
+    for clf, X in ((given, table[FEW]), (asked, DIGITS[FEW])):
+        examples = clf.model_.examples
+        assert_rounded(examples.X, wide, 100)
+        np.testing.assert_array_equal(clf.model_inputs(X)[:, : DIGITS.shape[1]], DIGITS[FEW])
+        np.testing.assert_array_equal(clf.model_.covariance.X, DIGITS[FEW])
+        np.testing.assert_array_equal(clf.as_given(examples).X, X)
+
+
+def test_examples_of_a_file_are_as_they_were_given(tmp_path):
+    source = LSSVMClassifier(KERNEL, C=10).fit(DIGITS[KNOWN], NAMES[KNOWN])
+    order = [3, 0, 4, 1, 2]
+    table = np.hstack([DIGITS, source.decision_function(DIGITS)[:, order]])
+    source.save(tmp_path / "source.km")
+    source = knowmore.load(tmp_path / "source.km")
+    for name, known, X in (("a", Scores(order), table), ("b", source, DIGITS)):
+        with knowmore.open(tmp_path / f"{name}.km", NPlusOneClassifier(known, KERNEL)) as store:
+            store.add(X[FEW], NAMES[FEW])
+            np.testing.assert_array_equal(store.examples.X, X[FEW])
+            store.add(store.examples.X[:1], store.examples.labels[:1])
+            assert store.verify().ok
 
 
 def test_a_source_of_two_classes_has_one_column_of_scores():
