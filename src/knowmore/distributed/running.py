@@ -34,20 +34,22 @@ def quiet_threads() -> Callable[[], AbstractContextManager[None]]:
     return nullcontext if _one_by_one() else one_thread
 
 
-def tasks_of(work: Callable[..., T], parts: Iterable[Sequence[Any]]) -> list[Delayed]:
-    """The task work(*part) for each part.
+def tasks_of(work: Callable[..., T], shards: Iterable[Sequence[Any]]) -> list[Delayed]:
+    """The task work(*shard) for each shard, which begins with a name; errors have that name.
 
     Where tasks are done one by one, it is in this order, so that the error is that of the first bad
-    part: Dask would begin anywhere.
+    shard: Dask would begin anywhere.
     """
+    quiet = quiet_threads()
 
-    def after(_: Any, *part: Any) -> T:
-        return work(*part)
+    def after(_: Any, name: str, *data: Any) -> T:
+        with located(name), quiet():
+            return work(name, *data)
 
     tasks = list[Delayed]()
-    for part in parts:
+    for shard in shards:
         before = tasks[-1] if tasks and _one_by_one() else None
-        tasks.append(task(after)(before, *part))
+        tasks.append(task(after)(before, *shard))
     return tasks
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,7 +27,9 @@ from knowmore.linalg import WORDS, Earlier, Grid, Group, Sums, padded, trimmed
 _KIND: Final = "Sums"
 # Files of version 1 have no centres, and numbers of two words.
 _VERSION: Final = 2
-_NONE: Final = type(None)
+# The columns of a file by what they are for: see `refresh_sums`.
+CHOICES: Final = ("label", "sample_weight", "columns")
+Chosen = dict[str, Any]
 RESOLUTIONS: Final = {8: 8, 16: 16, 21: None, 42: "exact"}
 
 
@@ -48,15 +50,7 @@ def save_sums(
     """
     check_linear(estimator, "fitted ")
     check_column("label", label)
-    write_sums(path, estimator, None if source is None else facts(source), Chosen(label))
-
-
-class Chosen(NamedTuple):
-    """Roles of the columns of a file: see `refresh_sums`."""
-
-    label: str | None = None
-    sample_weight: str | None = None
-    columns: tuple[str, ...] | None = None
+    write_sums(path, estimator, None if source is None else facts(source), {"label": label})
 
 
 def write_sums(
@@ -79,7 +73,7 @@ def write_sums(
         "log_weights": sums.log_weights,
         "digest": sums.digest(),
         "source": source,
-        **chosen._asdict(),
+        **{role: chosen.get(role) for role in CHOICES},
     }
     rows, columns = np.tril_indices(len(sums.grid))
     first = np.array([padded(one, length) for one in firsts], np.int64)
@@ -160,10 +154,9 @@ class SumFile:
 
     @property
     def chosen(self) -> Chosen:
-        """Roles of the columns of the source."""
-        # Earlier files have neither weights nor columns.
-        label, weight, columns = (self.settings.get(name) for name in Chosen._fields)
-        return Chosen(label, weight, None if columns is None else tuple(columns))
+        """Roles of the columns of the source; earlier files have neither weights nor columns."""
+        chosen = {role: self.settings.get(role) for role in CHOICES}
+        return chosen | {"columns": chosen["columns"] and tuple(chosen["columns"])}
 
     def stale(self, source: Path) -> str | None:
         """Why these are not the sums of a source; None if they are, or if it is not there."""
@@ -196,9 +189,14 @@ class SumFile:
         return held
 
 
+def has_sums(estimator: Any) -> bool:
+    """Whether the estimator keeps sums instead of rows."""
+    return isinstance(estimator, LinearGP)
+
+
 def check_linear(estimator: Any, state: str = "") -> None:
     """Raise InvalidType unless this is an estimator that has sums; state : "fitted " if it must."""
-    if not isinstance(estimator, LinearGP):
+    if not has_sums(estimator):
         needed = f"a {state}LinearGPClassifier or LinearGPRegressor"
         raise InvalidType(f"{estimator!r} has no sums to write: give {needed}.")
 
@@ -247,17 +245,21 @@ def _array(file: Arrays, name: str, room: int) -> Array:
 def _check_settings(settings: dict[str, Any]) -> None:
     """Raise ValueError unless what was noted is of the types that `write_sums` notes."""
     names, targets, source = (settings[name] for name in ("names", "targets", "source"))
-    keys, label = settings["keys"], settings["label"]
-    # JSON has numbers, and `true` is none.
-    sound = type(settings["log_weights"]) is int and type(settings["bits"]) is int
-    sound = sound and (label is None or type(label) is str)
-    sound = sound and (names is None or _all_are(names, str, int))
-    sound = sound and (targets is None or _all_are(targets, int))
-    sound = sound and type(keys) is list and len({*map(type, keys)}) <= 1
-    sound = sound and len({*keys}) == len(keys)
-    sound = sound and _all_are(keys, *((str, int, bool, float) if targets is None else (_NONE,)))
-    if source is not None:
-        sound = sound and source.keys() == {"size", "changed"} and _all_are([*source.values()], int)
+    keys, columns = settings["keys"], settings.get("columns")
+    key_types = (str, int, bool, float) if targets is None else (type(None),)
+    sound = (
+        # JSON has numbers, and `true` is none.
+        _all_are([settings["log_weights"], settings["bits"]], int)
+        and _all_are([settings["label"], settings.get("sample_weight")], str, type(None))
+        and (columns is None or _all_are(columns, str))
+        and (names is None or _all_are(names, str, int))
+        and (targets is None or _all_are(targets, int))
+        and _all_are(keys, *key_types)
+        and len({*map(type, keys)}) <= 1
+        and len({*keys}) == len(keys)
+        and (source is None or source.keys() == {"size", "changed"})
+        and (source is None or _all_are([*source.values()], int))
+    )
     if not sound:
         raise ValueError("something that was noted is of another type")
 
