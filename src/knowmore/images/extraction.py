@@ -22,15 +22,13 @@ from threadpoolctl import threadpool_limits
 from knowmore._base import Array, choice, is_whole, optional, whole_number
 from knowmore.errors import InvalidInput
 from knowmore.images.codebooks import LARGEST_SEED, Centres, Codebook, KMeansCodebook
-from knowmore.images.covariances import RegionCovariance
 from knowmore.images.embedding import Embedding, by_callers
-from knowmore.images.histograms import LBP, PHOG, ColourHistogram
 from knowmore.images.local import LocalDescriptor
+from knowmore.images.patches import DenseSIFT, SelfSimilarity
 from knowmore.images.pyramids import SpatialPyramid
 from knowmore.images.reading import encoded, named, small
-from knowmore.images.self_similarity import SelfSimilarity
-from knowmore.images.sift import DenseSIFT
 from knowmore.images.storage import LONGEST, Cache, canonical, digest, settings_of
+from knowmore.images.whole import LBP, PHOG, ColourHistogram, RegionCovariance
 
 Kind = Literal[
     "sift-pyramid",
