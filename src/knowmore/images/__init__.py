@@ -17,6 +17,7 @@ from typing import Any
 from knowmore._base import user_folder
 from knowmore.images.codebooks import Codebook as Codebook
 from knowmore.images.codebooks import ForestCodebook, KMeansCodebook
+from knowmore.images.codebooks import codebook_in as codebook_in
 from knowmore.images.describing import DEFAULT_SIZE as DEFAULT_SIZE
 from knowmore.images.describing import WORDS as WORDS
 from knowmore.images.describing import Describer as Describer

@@ -15,7 +15,7 @@ from typing import Any, final, get_args
 from knowmore._base import Array
 from knowmore.errors import InvalidInput
 from knowmore.images import extraction, storage
-from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook
+from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook, codebook_in
 
 DEFAULT_SIZE = 200
 _NOT_TOLD = (
@@ -64,7 +64,7 @@ class Describer:
                     "This model has learnt a table of features, but not its visual words, so it "
                     "cannot describe pictures. Learn the table again with its .words.npz beside it."
                 )
-            codebook = _CODEBOOKS[note["words"]]._built(note["parameters"], dict(arrays))
+            codebook = _CODEBOOKS[note["words"]](**note["parameters"]).holding(dict(arrays))
         described = cls(about["kind"], about["longest"], codebook)
         if difference := storage.unlike(described.about, about):
             raise InvalidInput(
@@ -77,8 +77,9 @@ class Describer:
     def of_table(cls, about: Mapping[str, Any], words: Path) -> Describer | None:
         """The describer of a table of `knowmore features`; None if the words are not at hand."""
         about = plain_about(about)
-        codebook = _loaded(words) if about["kind"] in extraction.WORDED else None
-        if about["kind"] in extraction.WORDED and codebook is None:
+        try:
+            codebook = codebook_in(words) if about["kind"] in extraction.WORDED else None
+        except InvalidInput:
             return None
         described = cls(about["kind"], about["longest"], codebook)
         return None if storage.unlike(described.about, about) else described
@@ -121,12 +122,3 @@ def plain_about(about: Any) -> dict[str, Any]:
     if not pairs:
         raise InvalidInput(f"{_NOT_TOLD}: its steps are not pairs of a name and settings.")
     return {name: about[name] for name in names}
-
-
-def _loaded(path: Path) -> Codebook | None:
-    for kind in _CODEBOOKS.values():
-        try:
-            return kind.load(path)
-        except InvalidInput:
-            continue
-    return None

@@ -26,7 +26,7 @@ from knowmore.images.embedding import Embedding, by_callers
 from knowmore.images.local import LocalDescriptor
 from knowmore.images.patches import DenseSIFT, SelfSimilarity
 from knowmore.images.pyramids import SpatialPyramid
-from knowmore.images.reading import encoded, named, small
+from knowmore.images.reading import encoded, fitted, named, small
 from knowmore.images.storage import LONGEST, Cache, canonical, digest, settings_of
 from knowmore.images.whole import LBP, PHOG, ColourHistogram, RegionCovariance
 
@@ -88,7 +88,7 @@ def steps_of(kind: Kind, codebook: Codebook | None = None) -> tuple[Any, ...]:
     if codebook is None:
         raise InvalidInput(f"kind={kind!r} needs a codebook. Learn one, or load one.")
     pyramid = SpatialPyramid(1 if kind == "bow" else 3)
-    pyramid.size_ = codebook._fitted("vocabulary_").size
+    pyramid.size_ = fitted(codebook, "vocabulary_").size
     return local_of(kind), codebook, pyramid
 
 
@@ -288,7 +288,7 @@ def _in_blocks(
     total = 0
     # The threads of BLAS would only get in the way of ours.
     limits = threadpool_limits(1, user_api="blas") if jobs > 1 else nullcontext()
-    with limits, by_callers(), ThreadPoolExecutor(jobs) as pool:
+    with limits, ThreadPoolExecutor(jobs, initializer=by_callers) as pool:
         for results, count in pool.map(work, blocks):
             found += results
             total += count

@@ -81,18 +81,19 @@ class Transformer(TransformerMixin, BaseEstimator, ABC):
     def _check(self) -> None:
         """Raise InvalidInput for parameters that cannot be used."""
 
-    def _fitted(self, name: str) -> Any:
-        """The attribute of that name, which fit sets."""
-        if not hasattr(self, name):
-            raise Unfitted(f"This {type(self).__name__} has no words yet. Call fit first.")
-        return getattr(self, name)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         # Only a transformer that learns overrides fit.
         tags.requires_fit = type(self).fit is not Transformer.fit
         return tags
+
+
+def fitted(transformer: Transformer, name: str) -> Any:
+    """The attribute of that name, which fit sets."""
+    if not hasattr(transformer, name):
+        raise Unfitted(f"This {type(transformer).__name__} has no words yet. Call fit first.")
+    return getattr(transformer, name)
 
 
 class VectorTransformer(Transformer):
