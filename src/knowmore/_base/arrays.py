@@ -27,7 +27,7 @@ _FEW = 4096
 def read_only(value: T) -> T:
     """The same arrays, alone or in a tuple, not to be written to; anything else as it is."""
     locked: Any = value
-    if type(locked) is np.ndarray:
+    if isinstance(locked, np.ndarray):
         if locked.flags.writeable:
             locked = locked.view()
             locked.flags.writeable = False
@@ -35,9 +35,6 @@ def read_only(value: T) -> T:
         parts = map(read_only, locked)
         # A named tuple takes its parts one by one.
         locked = tuple(parts) if type(locked) is tuple else type(locked)(*parts)
-    elif isinstance(locked, np.ndarray) and locked.flags.writeable:
-        locked = locked.view()
-        locked.flags.writeable = False
     return cast("T", locked)
 
 
