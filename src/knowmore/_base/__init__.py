@@ -1,4 +1,4 @@
-"""What every layer shares and no model: arguments, arrays, tables, files, threads, the machine.
+"""Tools of all layers, which know no model: arguments, arrays, tables, files, threads, machine.
 
 This is the front door: other packages import from here.
 """

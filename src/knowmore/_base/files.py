@@ -62,7 +62,7 @@ def part_of(target: Path, move: Callable[[Path, Path], None] = os.replace) -> It
     sweep(target)
     part = target.with_name(f"{target.name}.{uuid4().hex}.part")
     old_mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-    # Whoever may not read the old file must not read the part either.
+    # A user without permission to read the old file must not read the part either.
     descriptor = os.open(
         part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666 if old_mode is None else old_mode
     )
@@ -214,7 +214,7 @@ class Arrays(zipfile.ZipFile):
 
 
 class Savable:
-    """What `knowmore.load` reads again."""
+    """A model that `save` writes and `knowmore.load` reads again."""
 
     def save(self, path: File) -> None:
         """Write it to a file: all of it, or nothing. No pickle; `knowmore.load(path)` reads it.

@@ -32,7 +32,7 @@ class FeatureOptions:
 
     source: Path
     out: Path
-    kind: extraction.Kind | None
+    kind: str | None
     words: int | None
     codebook: Path | None
     save_codebook: Path | None

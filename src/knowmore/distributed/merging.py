@@ -97,7 +97,7 @@ def fit(
     split_every: int = 2,
     progress: bool = False,
 ) -> T:
-    """A fitted copy of the `estimator`, as if it had learnt all of X and y in one place.
+    """A fitted copy of the `estimator`, equal to one that has learnt all of X and y in one place.
 
     A clone learns each shard, and the clones are merged; so it serves any estimator with
     `fit(X, y)` and `merge(other)` whose model of a shard is small: `EigenspacePCA`,

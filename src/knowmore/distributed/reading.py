@@ -237,8 +237,8 @@ def is_file(data: Any) -> bool:
 
 
 def _parts(name: str, data: Any) -> list[Any]:
-    # By its methods, of which a delayed value claims to have any: importing Dask's module of data
-    # frames takes seconds.
+    # Data frames are known by a method: importing Dask's module of data frames takes seconds. A
+    # delayed value claims to have any method.
     is_other = not is_dask_collection(data) or isinstance(data, (Delayed, da.Array))
     is_frame = not is_other and hasattr(data, "partitions")
     if isinstance(data, da.Array) and data.ndim:

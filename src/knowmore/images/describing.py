@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final, get_args
+from typing import Any, final
 
 from knowmore._base import Array
 from knowmore.errors import InvalidInput
@@ -105,7 +105,7 @@ class Describer:
     ) -> list[Array | str]:
         """The vector of each picture, or the reason why it has none."""
         steps = extraction.steps_of(self.kind, self.codebook)
-        return extraction.described(pictures, steps, longest=self.longest, progress=progress)
+        return extraction.described(pictures, steps, self.longest, progress)
 
 
 def plain_about(about: Any) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def plain_about(about: Any) -> dict[str, Any]:
     names = ("kind", "version", "longest", "steps")
     if not isinstance(about, Mapping) or not all(name in about for name in names):
         raise InvalidInput(f"{_NOT_TOLD}: {', '.join(names)}.")
-    if about["kind"] not in get_args(extraction.Kind) or not isinstance(about["longest"], int):
+    if about["kind"] not in extraction.KINDS or not isinstance(about["longest"], int):
         raise InvalidInput(f"{_NOT_TOLD}: its kind or its longest side is none that is known.")
     steps = about["steps"]
     pairs = isinstance(steps, Sequence) and all(
