@@ -134,17 +134,9 @@ class SumFile:
             about = json.loads(str(_array(file, "about", room)))
             kind, version = about["kind"], about["version"]
             if kind == _KIND and version in (1, _VERSION):
-                parts = ("exponents", "counts", "first", "words")
-                arrays = [_array(file, part, room) for part in parts]
                 settings = about["settings"]
                 _check_settings(settings)
-                if version == 1:
-                    sums = _of_earlier(settings, *arrays)
-                else:
-                    grid = Grid(arrays[0], settings["bits"], _array(file, "centres", room))
-                    sums = _restored(grid, settings, *arrays[1:])
-                    if sums.digest() != settings["digest"]:
-                        raise ValueError("the digest differs")
+                sums = _sums(file, settings, room, earlier=version == 1)
                 return cls(sums, _features(sums.grid, settings), settings)
         raise InvalidInput(
             f"{str(path)!r} holds a {kind} of version {version}, but a {_KIND} of version "
@@ -268,10 +260,15 @@ def _all_are(values: Any, *types: type) -> bool:
     return type(values) is list and all(type(one) in types for one in values)
 
 
+def _targets(settings: dict[str, Any]) -> int:
+    """The number of columns of the grid that are targets."""
+    return 0 if settings["targets"] is None else prod(settings["targets"])
+
+
 def _features(grid: Grid, settings: dict[str, Any]) -> int:
     """The number of columns of the grid that are not targets."""
     targets, names = settings["targets"], settings["names"]
-    D = len(grid) - (0 if targets is None else prod(targets))
+    D = len(grid) - _targets(settings)
     if targets not in (None, []) and (len(targets) > 1 or targets[0] < 1):
         raise ValueError(f"targets of shape {targets}")
     if D < 1 or (names is not None and len(names) != D):
@@ -279,38 +276,33 @@ def _features(grid: Grid, settings: dict[str, Any]) -> int:
     return D
 
 
-def _restored(
-    grid: Grid, settings: dict[str, Any], counts: Array, first: Array, words: Array
-) -> Sums:
-    P, many = len(grid), settings["words"]
-    length = first.shape[1] if first.ndim == 3 else 0
-    if length < 1 or type(many) is not int or many < WORDS:
-        raise ValueError(f"numbers in {length} and {many} words")
-    keys = settings["keys"]
+def _sums(file: Arrays, settings: dict[str, Any], room: int, *, earlier: bool) -> Sums:
+    """The sums in the arrays of a file; an earlier version had other grids and another digest."""
+    keys, bits = settings["keys"], settings["bits"]
+    parts = ("exponents", "counts", "first", "words")
+    exponents, counts, first, packed = (_array(file, part, room) for part in parts)
     _check_shape(counts, len(keys), 2)
-    _check_shape(first, len(keys), length, P)
-    return _sums(grid, settings, counts, first, _square(words, many, P))
-
-
-def _of_earlier(
-    settings: dict[str, Any], exponents: Array, counts: Array, first: Array, words: Array
-) -> Sums:
-    """The sums in a file that an earlier version wrote, with another digest."""
-    targets, keys = settings["targets"], settings["keys"]
-    Grid(exponents, settings["bits"])
-    earlier = Earlier(exponents, settings["bits"], 0 if targets is None else prod(targets))
-    _check_shape(counts, len(keys), 2)
-    _check_shape(first, len(keys), earlier.width)
-    square = earlier.words(_square(words, WORDS, earlier.width))
-    return _sums(earlier.grid, settings, counts, earlier.firsts(first).swapaxes(0, 1), square)
-
-
-def _sums(grid: Grid, settings: dict[str, Any], counts: Array, firsts: Array, words: Array) -> Sums:
+    if earlier:
+        Grid(exponents, bits)
+        form = Earlier(exponents, bits, _targets(settings))
+        _check_shape(first, len(keys), form.width)
+        grid, firsts = form.grid, form.firsts(first).swapaxes(0, 1)
+        words = form.words(_square(packed, WORDS, form.width))
+    else:
+        grid, firsts = Grid(exponents, bits, _array(file, "centres", room)), first
+        length, many = first.shape[1] if first.ndim == 3 else 0, settings["words"]
+        if length < 1 or type(many) is not int or many < WORDS:
+            raise ValueError(f"numbers in {length} and {many} words")
+        _check_shape(first, len(keys), length, len(grid))
+        words = _square(packed, many, len(grid))
     groups = {
-        key: Group(rows, weight, trimmed(sums))
-        for key, (rows, weight), sums in zip(settings["keys"], counts.tolist(), firsts, strict=True)
+        key: Group(rows, weight, trimmed(one))
+        for key, (rows, weight), one in zip(keys, counts.tolist(), firsts, strict=True)
     }
-    return Sums.restored(grid, groups, settings["log_weights"], words)
+    sums = Sums.restored(grid, groups, settings["log_weights"], words)
+    if not earlier and sums.digest() != settings["digest"]:
+        raise ValueError("the digest differs")
+    return sums
 
 
 def _square(packed: Array, many: int, P: int) -> Array:
