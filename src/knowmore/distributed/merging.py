@@ -82,7 +82,7 @@ def eigenspace(
         return one.merge(other, rule)
 
     return merged(
-        learn, merge, shards_of(X), Reader(load, {}), split_every=split_every, progress=progress
+        learn, merge, Reader(load, {}), shards_of(X), split_every=split_every, progress=progress
     )
 
 
@@ -127,11 +127,17 @@ def fit(
     (array([0, 1, 2]), 0.98)
     """
     beside = {"y": y, "sample_weight": sample_weight, "ids": ids}
-    how = {"split_every": split_every, "progress": progress}
-    return cast("T", _fit(estimator, X, beside, load, how))
+    return cast("T", _fit(estimator, X, beside, load, split_every, progress))
 
 
-def _fit(estimator: Any, X: Any, beside: dict[str, Any], load: Load | None, how: Any) -> Any:
+def _fit(
+    estimator: Any,
+    X: Any,
+    beside: dict[str, Any],
+    load: Load | None,
+    split_every: int,
+    progress: bool,
+) -> Any:
     """The fitted copy; beside : shards, or the name, of y, sample_weight and ids."""
     _check_learnable(estimator, beside)
     names = {role: one for role, one in beside.items() if isinstance(one, str)}
@@ -146,11 +152,8 @@ def _fit(estimator: Any, X: Any, beside: dict[str, Any], load: Load | None, how:
             f"the rows. Give their files."
         )
     if isinstance(estimator, ForestEstimator):
-        return fit_forest(estimator, shards, read_rows, progress=how["progress"])
-
-    def tree(learn: Callable[..., Any], merge: Callable[..., Any], reader: Reader) -> Any:
-        return merged(learn, merge, shards, reader, **how)
-
+        return fit_forest(estimator, shards, read_rows, progress=progress)
+    tree = partial(merged, shards=shards, split_every=split_every, progress=progress)
     if not linear:
         return tree(partial(_fitted, estimator), _merge, read_rows)
     for role in ("y", "sample_weight"):
@@ -243,8 +246,8 @@ def _with_rows(held: LinearGP, *_: None) -> LinearGP | None:
 def merged(
     learn: Callable[..., T | None],
     merge: Callable[[T, T], T],
-    shards: list[Shard],
     read_rows: Reader,
+    shards: list[Shard],
     *,
     split_every: int = 2,
     progress: bool = False,

@@ -240,7 +240,7 @@ def _compute(
         start = partial(_emptied, beside(right[0]), wanted)
     else:
         learn = partial(surveyed, wanted)
-        start = merged(learn, Survey.merge, shards_of(paths), read_rows, progress=progress).start
+        start = merged(learn, Survey.merge, read_rows, shards_of(paths), progress=progress).start
 
     def write(_: str, path: Path) -> None:
         # If the file changes while it is read, its sums are stale at once.
