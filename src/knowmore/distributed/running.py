@@ -12,7 +12,8 @@ from dask.base import compute, get_scheduler, persist
 from dask.delayed import Delayed, delayed
 from dask.diagnostics.progress import ProgressBar
 from dask.local import get_sync
-from distributed import Client, as_completed
+from distributed import Client, as_completed, futures_of
+from distributed import progress as watch
 
 from knowmore.errors import KnowmoreError
 from knowmore.linalg import one_thread
@@ -142,10 +143,6 @@ def persisted(tasks: Sequence[Delayed], progress: bool = False) -> Sequence[Dela
     # The local scheduler computes here and now, under its own bar; a cluster in the background.
     with ProgressBar() if progress else nullcontext():
         kept: Sequence[Delayed] = persist(*tasks)
-    if progress:
-        from distributed import futures_of
-        from distributed import progress as watch
-
-        if futures_of(kept):
-            watch(kept, notebook=False)
+    if progress and futures_of(kept):
+        watch(kept, notebook=False)
     return kept

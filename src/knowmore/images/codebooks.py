@@ -162,7 +162,7 @@ class Codebook(Transformer):
         return load(path, cls.__name__, lambda settings, arrays: cls(**settings).holding(arrays))
 
     def holding(self, arrays: dict[str, Array]) -> Self:
-        """The codebook with a vocabulary of these arrays, which `vars(vocabulary_)` gives."""
+        """Take the arrays of a vocabulary learnt before, `vars(codebook.vocabulary_)`."""
         self._check()
         self.vocabulary_ = self._vocabulary(**arrays)
         return self
