@@ -25,11 +25,11 @@ Eigenspace(70 rows of 5, 5 directions, discarded 0)
 >>> fit(EigenspacePCA(), spread).forget(X[30:60]).n_samples_
 70
 
-A `LinearGPClassifier` or `LinearGPRegressor` reads the shards twice, first for the grid, unless
-`resolution` is one: the result is that of one `fit`, to the bit. It can also be given the `.kms`
-files of `refresh_sums`, which hold what it needs of the rows. They count even if the file of the
-rows is gone: to forget a shard, delete its `.kms` file too. A fitted model forgets it by `forget`,
-or by `split(load_sums(path))`.
+A `LinearGPClassifier` or `LinearGPRegressor` reads the shards twice, first for the grid, unless its
+grids are given: the result is equal to one `fit`, to the bit. It can also be given the `.kms` files
+of `refresh_sums`, which hold the sums of the rows. They count even if the file of the rows is gone:
+to forget a shard, delete its `.kms` file too. A fitted model forgets it by `forget`, or by
+`split(load_sums(path))`.
 
 >>> from knowmore import LinearGPClassifier
 >>> from sklearn.datasets import load_iris
@@ -50,7 +50,7 @@ True
 (3, 100)
 
 A `ForestGPClassifier` or `ForestGPRegressor` is grown and factorised by the workers, each row where
-its path leads; then all of it comes back. It is that of one `fit`, leaf by leaf. Without ids
+its path leads; then all of it comes back. It is equal to one `fit`, leaf by leaf. Without ids
 examples are numbered in the order of the shards, so `remove(range(100, 250))` forgets a shard of
 150 rows behind one of 100. As in one `fit`, an index of pandas tables is ids, unless it is 0, 1,
 ... or dates.
