@@ -36,6 +36,7 @@ from knowmore.distributed.running import (
 from knowmore.distributed.sums import has_sums, load_sums
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.estimators import ForestEstimator, LinearGP, LivingEstimator, Survey
+from knowmore.linalg import Grid
 from knowmore.subspaces import Eigenspace, Truncation
 
 T = TypeVar("T")
@@ -166,7 +167,7 @@ def _fit(
         if sums:
             load_sum = partial(load_sums, estimator=estimator, fresh=True)
             whole = tree(_with_rows, _merge_on_one_grid, Reader(load_sum, {}))
-        elif estimator.grid_is_given:
+        elif _has_grids(estimator.get_params()):
             whole = tree(partial(_fitted_on_grid, estimator), _merge, read_rows)
         else:
             survey = tree(partial(surveyed, estimator), Survey.merge, read_rows)
@@ -212,6 +213,12 @@ def _merge_on_one_grid(one: LinearGP, other: LinearGP) -> Any:
             "elsewhere. Otherwise compute all sums of the folder again: knowmore sums --again."
         )
     return _merge(one, other)
+
+
+def _has_grids(settings: dict[str, Any]) -> bool:
+    """Whether the grids of features and, for a regressor, of targets are settings."""
+    grid = settings["resolution"]
+    return isinstance(grid, Grid) and isinstance(settings.get("y_resolution", grid), Grid)
 
 
 def surveyed(estimator: LinearGP, X: Any, y: Any, sample_weight: Any, _: None = None) -> Survey:
