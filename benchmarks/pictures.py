@@ -19,13 +19,13 @@ from knowmore.images import (
     PHOG,
     ColourHistogram,
     DenseSIFT,
-    DenseSURF,
     ForestCodebook,
     KMeansCodebook,
     RegionCovariance,
     SelfSimilarity,
     SpatialPyramid,
 )
+from papers.descriptors import DenseSURF
 
 SIDE, PATCH, STEP, WORDS, LEVELS = 256, 16, 8, 200, 3
 # Lowe's descriptor is as wide as 6 of OpenCV's keypoints.

@@ -30,7 +30,6 @@ from knowmore.images import (
     Cache,
     ColourHistogram,
     DenseSIFT,
-    DenseSURF,
     Embedding,
     KMeansCodebook,
     RegionCovariance,
@@ -40,6 +39,7 @@ from knowmore.images import (
     extract,
 )
 from papers.arrays import Array
+from papers.descriptors import DenseSURF
 from papers.findings import Progress, silent
 
 # Pixels between patches of 16 x 16, in pictures of 256 x 256 and in the smaller pictures of

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 from importlib.util import find_spec
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -19,9 +20,10 @@ from typer.testing import CliRunner
 from knowmore import cli
 from knowmore._base import missing_extra
 from knowmore.cli.app import app
+from knowmore.cli.options import Pictures
 from knowmore.errors import KnowmoreError, MissingData
 from knowmore.images import PHOG, KMeansCodebook, feature_table, image_folder
-from knowmore.images.extraction import BLOCK, WORDED
+from knowmore.images.extraction import BLOCK, KINDS, WORDED
 from papers.data import find
 
 Image = pytest.importorskip("PIL.Image", reason="needs the extra images")
@@ -480,6 +482,10 @@ def test_the_label_may_be_the_outermost_folder(tmp_path):
         common = "--kind", "lbp", "--no-cache", "--label", depth
         assert features(tmp_path / "pictures", "-o", out, *common).exit_code == 0
         assert feature_table(out).labels.tolist() == [want]
+
+
+def test_the_commands_know_every_kind():
+    assert get_args(Pictures) == KINDS
 
 
 @pytest.mark.parametrize("kind", ["lbp", "colours", "covariance", "colour-sift", "self-similarity"])

@@ -25,9 +25,9 @@ _FEW = 4096
 
 
 def read_only(value: T) -> T:
-    """The same arrays, alone or in a tuple, not to be written to; anything else as it is."""
+    """Read-only arrays, alone or in a tuple; any other value as it is."""
     locked: Any = value
-    if type(locked) is np.ndarray:
+    if isinstance(locked, np.ndarray):
         if locked.flags.writeable:
             locked = locked.view()
             locked.flags.writeable = False
@@ -35,14 +35,11 @@ def read_only(value: T) -> T:
         parts = map(read_only, locked)
         # A named tuple takes its parts one by one.
         locked = tuple(parts) if type(locked) is tuple else type(locked)(*parts)
-    elif isinstance(locked, np.ndarray) and locked.flags.writeable:
-        locked = locked.view()
-        locked.flags.writeable = False
     return cast("T", locked)
 
 
 class Frozen:
-    """What every frozen dataclass with arrays is: they are read-only, also in a copy or a pickle.
+    """A frozen dataclass whose arrays are read-only, also in a copy or a pickle.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -94,7 +91,7 @@ class enough_memory:  # noqa: N801  it reads as a function, and is faster than a
 
 
 def bounded(answer: Callable[[], Array]) -> Array:
-    """What is computed for each of m rows that are asked about, (m,) or (m, M), if it is finite.
+    """The result of `answer` about m rows, (m,) or (m, M); raises InvalidInput if it is not finite.
 
     >>> bounded(lambda: np.array([1e300, 1.0]) * 2)
     array([2.e+300, 2.e+000])

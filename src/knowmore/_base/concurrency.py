@@ -87,7 +87,7 @@ def apart(work: Callable[[], T]) -> T:
 
 
 def uninterrupted(work: Callable[[], T]) -> T:
-    """The same for work that must not be left in the middle.
+    """The result of `work`, like `apart`, for work that must not be left in the middle.
 
     A fork, and the end of the process, wait until it is done.
     """
@@ -146,7 +146,7 @@ def progress(callback: Callback) -> Iterator[None]:
 
 
 def report(done: float) -> None:
-    """Tell whoever listens that this fraction is done."""
+    """Call the callback of `progress`, if there is one, with the fraction that is done."""
     callback = _callback.get()
     if callback is not None:
         callback(done)

@@ -45,12 +45,10 @@ def user_folder() -> Path:
 @contextmanager
 def written(path: File) -> Iterator[BinaryIO]:
     """A file to write to. It replaces `path` at the end, unless the block raises."""
-    with _reported(path):
-        target, _ = _target(path)
-        with part_of(target) as part, open(part, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+    with _reported(path), part_of(_target(path)) as part, open(part, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextmanager
@@ -64,7 +62,7 @@ def part_of(target: Path, move: Callable[[Path, Path], None] = os.replace) -> It
     sweep(target)
     part = target.with_name(f"{target.name}.{uuid4().hex}.part")
     old_mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-    # Whoever may not read the old file must not read the part either.
+    # A user without permission to read the old file must not read the part either.
     descriptor = os.open(
         part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666 if old_mode is None else old_mode
     )
@@ -136,7 +134,7 @@ def check_name(path: Any) -> None:
 def check_writable(path: File) -> None:
     """Raise NotWritten if `written(path)` cannot start. Call it before long work."""
     with _reported(path):
-        _write_a_byte(_target(path)[0].parent)
+        _write_a_byte(_target(path).parent)
 
 
 def check_folder(path: File) -> None:
@@ -146,19 +144,16 @@ def check_folder(path: File) -> None:
         _write_a_byte(Path(path))
 
 
-def _target(path: File) -> tuple[Path, int | None]:
-    """The path with all links followed, and the mode of the file there, if there is one."""
+def _target(path: File) -> Path:
+    """The path with all links followed; raises OSError if the file there cannot be replaced."""
     target = Path(os.path.realpath(path))
-    try:
-        mode = target.stat().st_mode
-    except FileNotFoundError:
-        return target, None
-    # Nobody means to replace a device or a pipe by a file.
-    if not stat.S_ISREG(mode):
-        raise OSError("it exists and is not a regular file")
-    if not os.access(target, os.W_OK):
-        raise OSError("it exists and is read-only")
-    return target, stat.S_IMODE(mode)
+    with suppress(FileNotFoundError):
+        # Nobody means to replace a device or a pipe by a file.
+        if not stat.S_ISREG(target.stat().st_mode):
+            raise OSError("it exists and is not a regular file")
+        if not os.access(target, os.W_OK):
+            raise OSError("it exists and is read-only")
+    return target
 
 
 def _write_a_byte(folder: Path) -> None:
@@ -219,7 +214,7 @@ class Arrays(zipfile.ZipFile):
 
 
 class Savable:
-    """What `knowmore.load` reads again."""
+    """A model that `save` writes and `knowmore.load` reads again."""
 
     def save(self, path: File) -> None:
         """Write it to a file: all of it, or nothing. No pickle; `knowmore.load(path)` reads it.

@@ -1,4 +1,4 @@
-"""What this machine has: optional libraries, compiled functions, and memory."""
+"""Optional libraries, compiled functions, and the memory of this machine."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _free_of_machine() -> int | None:
 
 
 def _free_of_container() -> int | None:
-    """What the limit of a container leaves, by version two or one of control groups."""
+    """Free memory under the limit of a container, by version two or one of control groups."""
     root = Path("/sys/fs/cgroup")
     for limit, used in (
         (root / "memory.max", root / "memory.current"),

@@ -17,9 +17,8 @@ from knowmore.images import (
     Cache,
     Codebook,
     Describer,
-    ForestCodebook,
-    KMeansCodebook,
     Listing,
+    codebook_in,
     extraction,
     listing,
     storage,
@@ -33,7 +32,7 @@ class FeatureOptions:
 
     source: Path
     out: Path
-    kind: extraction.Kind | None
+    kind: str | None
     words: int | None
     codebook: Path | None
     save_codebook: Path | None
@@ -165,9 +164,7 @@ def _load(path: Path) -> Codebook:
             f"{str(path)!r} is a model, and --codebook takes saved visual words. To describe "
             f"pictures as the model does: --like {path}."
         )
-    with suppress(InvalidInput):
-        return ForestCodebook.load(path)
-    return KMeansCodebook.load(path)
+    return codebook_in(path)
 
 
 def _check_replaced(request: FeatureOptions, codebook: Codebook) -> None:

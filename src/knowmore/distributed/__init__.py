@@ -24,6 +24,44 @@ Eigenspace(100 rows of 5, 5 directions, discarded 0)
 Eigenspace(70 rows of 5, 5 directions, discarded 0)
 >>> fit(EigenspacePCA(), spread).forget(X[30:60]).n_samples_
 70
+
+A `LinearGPClassifier` or `LinearGPRegressor` reads the shards twice, first for the grid, unless its
+grids are given: the result is equal to one `fit`, to the bit. It can also be given the `.kms` files
+of `refresh_sums`, which hold the sums of the rows. They count even if the file of the rows is gone:
+to forget a shard, delete its `.kms` file too. A fitted model forgets it by `forget`, or by
+`split(load_sums(path))`.
+
+>>> from knowmore import LinearGPClassifier
+>>> from sklearn.datasets import load_iris
+>>> X, y = load_iris(return_X_y=True)
+>>> clf = fit(LinearGPClassifier(), [(X[:90], y[:90]), (X[90:], y[90:])])
+>>> clf.digest() == LinearGPClassifier().fit(X, y).digest()
+True
+
+>>> from tempfile import TemporaryDirectory
+>>> from knowmore.distributed import load_sums, refresh_sums
+>>> with TemporaryDirectory() as folder:
+...     for day in range(3):
+...         np.savez(f"{folder}/{day}.npz", X=X[day::3], y=y[day::3])
+...     found = refresh_sums(folder)
+...     clf = fit(LinearGPClassifier(), f"{folder}/*.kms")
+...     rest = clf.split(load_sums(f"{folder}/2.npz.kms"))
+>>> len(found.computed), rest.n_samples_
+(3, 100)
+
+A `ForestGPClassifier` or `ForestGPRegressor` is grown and factorised by the workers, each row where
+its path leads; then all of it comes back. It is equal to one `fit`, leaf by leaf. Without ids
+examples are numbered in the order of the shards, so `remove(range(100, 250))` forgets a shard of
+150 rows behind one of 100. As in one `fit`, an index of pandas tables is ids, unless it is 0, 1,
+... or dates.
+
+>>> from knowmore import ForestGPClassifier
+>>> forest = fit(ForestGPClassifier(capacity=32), [(X[:90], y[:90]), (X[90:], y[90:])])
+>>> alone = ForestGPClassifier(capacity=32).fit(X, y)
+>>> bool((forest.predict(X) == alone.predict(X)).all())
+True
+>>> forest.remove(range(90)).classes_                         # without the first shard
+array([1, 2])
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from distributed.client import default_client
 from sklearn.base import clone
 
 from knowmore._base import Array, some
-from knowmore.distributed.reading import Load, Names, Shard, examples
+from knowmore.distributed.reading import Reader, Shard
 from knowmore.distributed.running import (
     computed,
     in_this_process,
@@ -40,22 +40,16 @@ from knowmore.models import DEEP, Cut, Forest, InnerNode, Leaf, Members, Sample,
 _PARTS: Final = 8
 
 
-class TreePart(NamedTuple):
-    """The place where a part is grown: its tree, and the number of nodes above it."""
-
-    tree: Tree
-    depth: int
-
-
 class Crown(NamedTuple):
     """How all trees are cut above the parts in which they are grown; by the hashes of nodes.
 
     counts : how many members of a node that is cut have a weight above zero
+    parts : the trees of the parts, and how many nodes are above each
     """
 
     cuts: dict[int, Cut]
     counts: dict[int, int]
-    parts: dict[int, TreePart]
+    parts: dict[int, tuple[Tree, int]]
 
     def node(self, key: int, grown: Mapping[int, InnerNode | Leaf]) -> InnerNode | Leaf:
         """The node with the hash `key`; grown are the parts."""
@@ -66,11 +60,11 @@ class Crown(NamedTuple):
 
 
 def fit_forest(
-    estimator: ForestEstimator, shards: list[Shard], load: Load, names: Names, *, progress: bool
+    estimator: ForestEstimator, shards: list[Shard], read_rows: Reader, *, progress: bool
 ) -> ForestEstimator:
     """A fitted copy of the estimator, equal to one fit."""
     with in_this_process():
-        plots = persisted(_plots(estimator, shards, load, names), progress)
+        plots = persisted(_plots(estimator, shards, read_rows), progress)
         noted = [task(_note)(plot) for plot in plots]
         notes = computed(noted, first=noted)
         held = [k for k, note in enumerate(notes) if note is not None]
@@ -80,7 +74,7 @@ def fit_forest(
             )
         notes, plots = [notes[k] for k in held], [plots[k] for k in held]
         for k, note in zip(held[1:], notes[1:], strict=True):
-            with located(f"{shards[held[0]].name} and {shards[k].name} do not go together"):
+            with located(f"{shards[held[0]][0]} and {shards[k][0]} do not go together"):
                 notes[0].check(note)
         members, next_id = _numbered(plots, notes)
         del plots
@@ -95,16 +89,12 @@ def fit_forest(
 # -- examples ------------------------------------------------------------------------------------
 
 
-def _plots(
-    estimator: ForestEstimator, shards: list[Shard], load: Load, names: Names
-) -> list[Delayed]:
+def _plots(estimator: ForestEstimator, shards: list[Shard], read_rows: Reader) -> list[Delayed]:
     """Examples of each shard, checked where they are; None for a shard without any."""
-    quiet = quiet_threads()
 
-    def plot(*shard: Any) -> Plot | None:
-        with located(shard[0]), quiet():
-            rows = examples(Shard(*shard), load, names)
-            return None if np.shape(rows.X)[:1] == (0,) else Plot.of(estimator, *rows)
+    def plot(_: str, *shard: Any) -> Plot | None:
+        rows = read_rows(*shard)
+        return None if np.shape(rows[0])[:1] == (0,) else Plot.of(estimator, *rows)
 
     return tasks_of(plot, shards)
 
@@ -169,14 +159,14 @@ def _grown(
 
     def grown(tree: Tree, key: int, depth: int, shards: list[Members]) -> InnerNode | Leaf:
         with quiet():
-            return _part(TreePart(tree, depth), key, Members.joined(shards))
+            return _part(tree, key, depth, Members.joined(shards))
 
     crown = _crown(trees, members, n // _parts_of_a_tree())
     cuts, keys, tasks = delayed(crown.cuts, traverse=False), list[int](), list[Delayed]()
     for tree in trees:
         there = delayed(tree, traverse=False)
         parted = [delayed(_parted)(shard, there, cuts) for shard in members]
-        mine = {key: part.depth for key, part in crown.parts.items() if part.tree is tree}
+        mine = {key: depth for key, (where, depth) in crown.parts.items() if where is tree}
         tasks += [
             task(grown)(there, key, depth, [shard[key] for shard in parted])
             for key, depth in mine.items()
@@ -213,7 +203,7 @@ def _crown(trees: Sequence[Tree], members: Sequence[Delayed], size: int) -> Crow
             large = sum(counts) > max(size, tree.capacity) and depth < DEEP
             cut = Cut.of(key, Sample.joined(samples)) if large else None
             if cut is None:
-                crown.parts[key] = TreePart(tree, depth)
+                crown.parts[key] = tree, depth
             else:
                 crown.cuts[key], crown.counts[key] = cut, sum(counts)
                 below |= {branch(key, side): tree for side in (0, 1)}
@@ -238,10 +228,9 @@ def _parted(members: Members, tree: Tree, cuts: Mapping[int, Cut]) -> dict[int, 
     return {key: members.take(np.sort(rows)) for key, rows in tree.parted(members, cuts).items()}
 
 
-def _part(part: TreePart, key: int, members: Members) -> InnerNode | Leaf:
+def _part(tree: Tree, key: int, depth: int, members: Members) -> InnerNode | Leaf:
     """A part of a tree; its leaves are factorised, if they are to answer."""
-    tree = part.tree
-    node = tree.grown(members, key, part.depth)
+    node = tree.grown(members, key, depth)
     if tree.by_ids:
         _check_unique(members)
         return node

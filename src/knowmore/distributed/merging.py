@@ -17,12 +17,9 @@ from sklearn.utils.validation import has_fit_parameter
 from knowmore._base import a_type, flag, shape_of, whole_number
 from knowmore.distributed.forests import fit_forest
 from knowmore.distributed.reading import (
-    UNNAMED,
     Load,
-    Names,
+    Reader,
     Shard,
-    ShardRows,
-    examples,
     is_file,
     read,
     read_examples,
@@ -36,15 +33,9 @@ from knowmore.distributed.running import (
     task,
     tasks_of,
 )
-from knowmore.distributed.sums import load_sums
+from knowmore.distributed.sums import has_sums, load_sums
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
-from knowmore.estimators import (
-    ForestEstimator,
-    LinearGP,
-    LinearGPRegressor,
-    LivingEstimator,
-    Survey,
-)
+from knowmore.estimators import ForestEstimator, LinearGP, LivingEstimator, Survey
 from knowmore.linalg import Grid
 from knowmore.subspaces import Eigenspace, Truncation
 
@@ -85,13 +76,15 @@ def eigenspace(
     """
     rule = Truncation.by(rank)
 
-    def learn(rows: ShardRows) -> Eigenspace:
-        return Eigenspace.of(rows.X, rule)
+    def learn(X: Any, *_: None) -> Eigenspace:
+        return Eigenspace.of(X, rule)
 
     def merge(one: Eigenspace, other: Eigenspace) -> Eigenspace:
         return one.merge(other, rule)
 
-    return merged(learn, merge, shards_of(X), load, split_every=split_every, progress=progress)
+    return merged(
+        learn, merge, Reader(load, {}), shards_of(X), split_every=split_every, progress=progress
+    )
 
 
 def fit(
@@ -105,25 +98,13 @@ def fit(
     split_every: int = 2,
     progress: bool = False,
 ) -> T:
-    """A fitted copy of the `estimator`, as if it had learnt all of X and y in one place.
+    """A fitted copy of the `estimator`, equal to one that has learnt all of X and y in one place.
 
     A clone learns each shard, and the clones are merged; so it serves any estimator with
     `fit(X, y)` and `merge(other)` whose model of a shard is small: `EigenspacePCA`,
-    `EigenspaceLDA`, linear models, your own. Kernel models (`GPClassifier`, `LSSVMClassifier`, ...)
-    hold a matrix of all pairs of examples, so they are refused. The estimator itself does not
-    change.
-
-    A `ForestGPClassifier` or `ForestGPRegressor` is grown and factorised by the workers, each row
-    where its path leads; then all of it comes back. It is that of one `fit`, leaf by leaf. Without
-    ids examples are numbered in the order of the shards, so `remove(range(100, 250))` forgets a
-    shard of 150 rows behind one of 100. As in one `fit`, an index of pandas tables is ids, unless
-    it is 0, 1, ... or dates.
-
-    A `LinearGPClassifier` or `LinearGPRegressor` reads the shards twice, first for the grid, unless
-    `resolution` is one: the result is that of one `fit`, to the bit. It can also be given the
-    `.kms` files of `refresh_sums`, which hold what it needs of the rows. They count even if the
-    file of the rows is gone: to forget a shard, delete its `.kms` file too. A fitted model forgets
-    it by `forget`, or by `split(load_sums(path))`.
+    `EigenspaceLDA`, linear models, your own. Forests and linear models have ways of their own, see
+    the package. Kernel models (`GPClassifier`, `LSSVMClassifier`, ...) hold a matrix of all pairs
+    of examples, so they are refused. The estimator itself does not change.
 
     X : as for `eigenspace`; also files of tables (`.parquet`), or tuples (X, y),
         (X, y, sample_weight) or (X, y, sample_weight, ids), delayed or futures
@@ -139,52 +120,61 @@ def fit(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from knowmore import EigenspaceLDA
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> lda = fit(EigenspaceLDA(), np.split(X, 5), np.split(y, 5))   # sorted: no shard has all
+    >>> lda = fit(EigenspaceLDA(), [X[:90], X[90:]], [y[:90], y[90:]])   # no shard has all classes
     >>> lda.classes_, lda.score(X, y)
     (array([0, 1, 2]), 0.98)
-
-    >>> from knowmore import LinearGPClassifier
-    >>> clf = fit(LinearGPClassifier(), [(X[:90], y[:90]), (X[90:], y[90:])])
-    >>> clf.digest() == LinearGPClassifier().fit(X, y).digest()
-    True
-
-    >>> from knowmore import ForestGPClassifier
-    >>> forest = fit(ForestGPClassifier(capacity=32), [(X[:90], y[:90]), (X[90:], y[90:])])
-    >>> alone = ForestGPClassifier(capacity=32).fit(X, y)
-    >>> bool((forest.predict(X) == alone.predict(X)).all())
-    True
-    >>> forest.remove(range(90)).classes_                         # without the first shard
-    array([1, 2])
     """
-    _check_learnable(estimator, {"sample_weight": sample_weight, "ids": ids})
-    columns = (y, sample_weight, ids)
-    names = Names(*(one if isinstance(one, str) else None for one in columns))
-    shards = shards_of(X, *(None if isinstance(one, str) else one for one in columns))
+    beside = {"y": y, "sample_weight": sample_weight, "ids": ids}
+    return cast("T", _fit(estimator, X, beside, load, split_every, progress))
+
+
+def _fit(
+    estimator: Any,
+    X: Any,
+    beside: dict[str, Any],
+    load: Load | None,
+    split_every: int,
+    progress: bool,
+) -> Any:
+    """The fitted copy; beside : shards, or the name, of y, sample_weight and ids."""
+    _check_learnable(estimator, beside)
+    names = {role: one for role, one in beside.items() if isinstance(one, str)}
+    shards = shards_of(X, *(None if role in names else one for role, one in beside.items()))
     default = load is None
-    load = partial(read_examples, wanted=names) if load is None else load
-    sums = [shard.name for shard in shards if is_file(shard.X) and Path(shard.X).suffix == ".kms"]
-    if sums and default and not isinstance(estimator, LinearGP):
+    read_rows = Reader(partial(read_examples, wanted=names) if load is None else load, names)
+    sums = [name for name, X, *_ in shards if is_file(X) and Path(X).suffix == ".kms"]
+    linear = has_sums(estimator)
+    if sums and default and not linear:
         raise InvalidInput(
             f"{sums[0]} holds sums of rows, which serve linear models; {a_type(estimator)} needs "
             f"the rows. Give their files."
         )
     if isinstance(estimator, ForestEstimator):
-        return cast("T", fit_forest(estimator, shards, load, names, progress=progress))
-    tree = partial(merged, names=names, split_every=split_every, progress=progress)
-    if not isinstance(estimator, LinearGP):
-        return cast("T", tree(partial(_fitted, estimator), _merge, shards, load))
-    if sums:
-        for name, value in (("y", y), ("sample_weight", sample_weight)):
-            if value is not None:
-                raise InvalidInput(
-                    f"{name} was given, but .kms files hold sums of rows, with their targets "
-                    f"and weights. Leave it out, or give the files of the rows."
-                )
-    return cast("T", _fit_linear(estimator, tree, shards, load, from_sums=bool(sums)))
+        return fit_forest(estimator, shards, read_rows, progress=progress)
+    tree = partial(merged, shards=shards, split_every=split_every, progress=progress)
+    if not linear:
+        return tree(partial(_fitted, estimator), _merge, read_rows)
+    for role in ("y", "sample_weight"):
+        if sums and beside[role] is not None:
+            raise InvalidInput(
+                f"{role} was given, but .kms files hold sums of rows, with their targets "
+                f"and weights. Leave it out, or give the files of the rows."
+            )
+    with in_this_process():
+        if sums:
+            load_sum = partial(load_sums, estimator=estimator, fresh=True)
+            whole = tree(_with_rows, _merge_on_one_grid, Reader(load_sum, {}))
+        elif _has_grids(estimator.get_params()):
+            whole = tree(partial(_fitted_on_grid, estimator), _merge, read_rows)
+        else:
+            survey = tree(partial(surveyed, estimator), Survey.merge, read_rows)
+            whole = tree(partial(_started, survey), _merge, read_rows)
+        if not whole.n_samples_:
+            raise InvalidInput("All weights are zero. Give some example a weight above zero.")
+        return whole
 
 
 def _check_learnable(estimator: Any, given: dict[str, Any]) -> None:
@@ -199,30 +189,10 @@ def _check_learnable(estimator: Any, given: dict[str, Any]) -> None:
             f"it cannot be learnt in parts. Give a ForestGP{kind} or a LinearGP{kind}; or bring "
             f"the rows to one place, and call its own fit."
         )
-    for name, value in given.items():
-        if value is not None and not has_fit_parameter(estimator, name):
+    for name in ("sample_weight", "ids"):
+        if given[name] is not None and not has_fit_parameter(estimator, name):
             kind = type(estimator).__name__
             raise InvalidType(f"{name} was given, but {kind}.fit takes none. Leave it out.")
-
-
-def _fit_linear(
-    estimator: LinearGP, tree: Callable[..., Any], shards: list[Shard], load: Load, from_sums: bool
-) -> LinearGP:
-    """The linear model of all shards, equal to one fit to the bit; from sums or rows."""
-    merge: Callable[[Any, Any], Any] = _merge_on_one_grid if from_sums else _merge
-    learn: Callable[[ShardRows], Any]
-    with in_this_process():
-        if from_sums:
-            load, learn = partial(load_sums, estimator=estimator, fresh=True), _with_rows
-        elif isinstance(estimator, LinearGPRegressor) or not isinstance(estimator.resolution, Grid):
-            survey = tree(partial(surveyed, estimator), Survey.merge, shards, load)
-            learn = partial(_started, survey)
-        else:
-            learn = partial(_fitted_on_grid, estimator)
-        whole: LinearGP = tree(learn, merge, shards, load)
-        if not whole.n_samples_:
-            raise InvalidInput("All weights are zero. Give some example a weight above zero.")
-        return whole
 
 
 def _merge(one: Any, other: Any) -> Any:
@@ -245,30 +215,35 @@ def _merge_on_one_grid(one: LinearGP, other: LinearGP) -> Any:
     return _merge(one, other)
 
 
-def surveyed(estimator: LinearGP, rows: ShardRows) -> Survey:
+def _has_grids(settings: dict[str, Any]) -> bool:
+    """Whether the grids of features and, for a regressor, of targets are settings."""
+    grid = settings["resolution"]
+    return isinstance(grid, Grid) and isinstance(settings.get("y_resolution", grid), Grid)
+
+
+def surveyed(estimator: LinearGP, X: Any, y: Any, sample_weight: Any, _: None = None) -> Survey:
     """The survey of a shard."""
-    return Survey.of(estimator, rows.X, rows.y, rows.sample_weight)
+    return Survey.of(estimator, X, y, sample_weight)
 
 
-def _fitted(estimator: Any, rows: ShardRows) -> Any:
-    given = {"sample_weight": rows.sample_weight, "ids": rows.ids}
+def _fitted(estimator: Any, X: Any, y: Any, sample_weight: Any, ids: Any) -> Any:
+    given = {"sample_weight": sample_weight, "ids": ids}
     given = {name: value for name, value in given.items() if value is not None}
-    return clone(estimator, safe=False).fit(rows.X, rows.y, **given)
+    return clone(estimator, safe=False).fit(X, y, **given)
 
 
-def _fitted_on_grid(estimator: LinearGP, rows: ShardRows) -> LinearGP:
-    return _started(surveyed(estimator, rows), rows)
+def _fitted_on_grid(estimator: LinearGP, *rows: Any) -> LinearGP:
+    return _started(surveyed(estimator, *rows), *rows)
 
 
-def _started(survey: Survey, rows: ShardRows) -> LinearGP:
+def _started(survey: Survey, X: Any, y: Any, sample_weight: Any, _: None) -> LinearGP:
     # It starts where it learns: an empty estimator is as large as a full one.
     started: LinearGP = survey.start()
-    started.partial_fit(rows.X, rows.y, sample_weight=rows.sample_weight)
+    started.partial_fit(X, y, sample_weight=sample_weight)
     return started
 
 
-def _with_rows(rows: ShardRows) -> LinearGP | None:
-    held: LinearGP = rows.X
+def _with_rows(held: LinearGP, *_: None) -> LinearGP | None:
     return held if held.n_samples_ else None
 
 
@@ -276,28 +251,28 @@ def _with_rows(rows: ShardRows) -> LinearGP | None:
 
 
 def merged(
-    learn: Callable[[ShardRows], T | None],
+    learn: Callable[..., T | None],
     merge: Callable[[T, T], T],
+    read_rows: Reader,
     shards: list[Shard],
-    load: Load,
     *,
-    names: Names = UNNAMED,
     split_every: int = 2,
     progress: bool = False,
 ) -> T:
     """The model of all shards: a leaf for each, merged `split_every` at a time, in order.
 
-    A part is the name of the first of some shards, and the model of all of them; None if they have
-    no rows.
+    learn : the model of the rows of a shard, X, y, sample_weight, ids
     """
+    whole_number("split_every", split_every, 2)
+    flag("progress", progress)
     quiet = quiet_threads()
 
-    def leaf(*shard: Any) -> tuple[str, T] | None:
-        name = shard[0]
-        with located(name), quiet():
-            rows = examples(Shard(*shard), load, names)
-            model = None if shape_of("X", rows.X)[:1] == (0,) else learn(rows)
-            return None if model is None else (name, model)
+    # A part is the name of the first of some shards, and the model of all of them; None if they
+    # have no rows.
+    def leaf(name: str, *shard: Any) -> tuple[str, T] | None:
+        rows = read_rows(*shard)
+        model = None if shape_of("X", rows[0])[:1] == (0,) else learn(*rows)
+        return None if model is None else (name, model)
 
     def node(parts: list[tuple[str, T] | None]) -> tuple[str, T] | None:
         held = [part for part in parts if part is not None]
@@ -311,13 +286,6 @@ def merged(
                 whole = merge(whole, model)
         return first, whole
 
-    whole_number("split_every", split_every, 2)
-    progress = flag("progress", progress)
-    if not callable(load):
-        raise InvalidType(
-            f"load={load!r} cannot be called. Give a function that reads a file: it gets its path, "
-            f"and returns the rows."
-        )
     level = leaves = tasks_of(leaf, shards)
     while len(level) > 1:
         starts = range(0, len(level), split_every)

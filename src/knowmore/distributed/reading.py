@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from difflib import get_close_matches
 from glob import glob
 from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, final
 
 import dask.array as da
 import numpy as np
@@ -39,35 +40,13 @@ _LISTED: Final = 5
 KINDS: Final = (".npy", ".npz", ".parquet")
 
 
-class Shard(NamedTuple):
-    """A name for errors, and rows and targets: values, files, or delayed values of Dask."""
-
-    name: str
-    X: Any
-    y: Any = None
-    sample_weight: Any = None
-    ids: Any = None
-
-
-class ShardRows(NamedTuple):
-    """The arrays of a shard from which a model learns. All but X may be None."""
-
-    X: Any
-    y: Any = None
-    sample_weight: Any = None
-    ids: Any = None
-
-
-class Names(NamedTuple):
-    """The columns, or arrays in a file, that have these; None: they are given otherwise."""
-
-    y: str | None = None
-    sample_weight: str | None = None
-    ids: str | None = None
-
-
-UNNAMED: Final = Names()
-_MEANING: Final = Names("the targets", "the weights", "the ids")
+# A name for errors, and a value, file or delayed value of Dask for each of the roles.
+Shard = tuple[Any, ...]
+# The values that a model learns from, in the order of `load`'s tuples. All but X may be None.
+ROLES: Final = ("X", "y", "sample_weight", "ids")
+# Columns of tables, or arrays of archives, by the roles that they have.
+Names = Mapping[str, str]
+_MEANING: Final = {"y": "the targets", "sample_weight": "the weights", "ids": "the ids"}
 
 
 def read(path: str | PathLike[str], name: str | None = None) -> Array:
@@ -97,7 +76,7 @@ def read(path: str | PathLike[str], name: str | None = None) -> Array:
 
 
 def read_examples(
-    path: str | PathLike[str], wanted: Names = UNNAMED, columns: Sequence[str] | None = None
+    path: str | PathLike[str], wanted: Names, columns: Sequence[str] | None = None
 ) -> Any:
     """The rows of a file, with their targets if it has any: a table, an array, or (X, y, ...).
 
@@ -111,7 +90,7 @@ def read_examples(
         with undamaged(path, "a Parquet table", damaged):
             if columns is None:
                 return parquet.read_table(path).to_pandas()
-            held, asked = parquet.read_schema(path).names, [*columns, *filter(None, wanted)]
+            held, asked = parquet.read_schema(path).names, [*columns, *wanted.values()]
             if not (lacking := [one for one in asked if one not in held]):
                 return parquet.read_table(path, columns=asked).to_pandas()
         raise InvalidInput(
@@ -121,50 +100,63 @@ def read_examples(
     # What is no archive, `read` can read, or say what is wrong with it.
     with suppress(Exception), Arrays(path) as arrays:
         names = list(arrays)
-    if not names or (len(names) == 1 and wanted == UNNAMED):
+    if not names or (len(names) == 1 and not wanted):
         return read(path)
-    wanted = wanted._replace(y=wanted.y or "y")
-    if missing := {"X", *filter(None, wanted)} - {*names}:
-        places = f"rows are read from 'X' and their targets from {wanted.y!r}"
-        others = zip(_MEANING[1:], wanted[1:], strict=True)
-        places += "".join(f", {what} from {name!r}" for what, name in others if name)
-        written = ", ".join(f"{name}=..." for name in ("X", *filter(None, wanted)))
+    wanted = {"X": "X", "y": "y", **wanted}
+    if missing := {*wanted.values()} - {*names}:
+        places = f"rows are read from 'X' and their targets from {wanted['y']!r}"
+        places += "".join(f", {_MEANING[one]} from {wanted[one]!r}" for one in [*wanted][2:])
+        written = ", ".join(f"{name}=..." for name in wanted.values())
         raise InvalidInput(
             f"The file {str(path)!r} holds the arrays {names}, but not {sorted(missing)}: "
             f"{places}. Write it so: np.savez(path, {written}), {_OR_LOAD}"
         )
-    return read(path, "X"), *(name and read(path, name) for name in wanted)
+    return tuple(read(path, wanted[role]) if role in wanted else None for role in ROLES)
 
 
-def examples(shard: Shard, load: Load, names: Names) -> ShardRows:
-    """The rows of a shard, read if they are in files; X is without the columns of these names."""
-    X, *others = (load(data) if is_file(data) else data for data in shard[1:])
-    if others[0] is None and isinstance(X, tuple) and 2 <= len(X) <= len(ShardRows._fields):
-        X, *own = X
-        pairs = zip_longest(others, own)
-        others = [mine if given is None else given for given, mine in pairs]
-    wanted = {
-        argument: name
-        for (argument, name), given in zip(names._asdict().items(), others, strict=True)
-        if name is not None and given is None
-    }
-    rows = ShardRows(X, *others)
-    columns = columns_of(X)
-    for argument, name in wanted.items():
-        if name not in columns:
-            held = listed(name, columns) or "an array has none."
-            raise InvalidInput(
-                f"{argument}={name!r} names no column of these rows: {held} Name the column that "
-                f"has {getattr(_MEANING, argument)}, or give {argument} in shards like X."
+@final
+@dataclass(frozen=True)
+class Reader:
+    """Gives the rows of a shard, reading them if they are in files.
+
+    names : X is without these columns
+    """
+
+    load: Load
+    names: Names
+
+    def __post_init__(self) -> None:
+        if not callable(self.load):
+            raise InvalidType(
+                f"load={self.load!r} cannot be called. Give a function that reads a file: it gets "
+                f"its path, and returns the rows."
             )
-        rows = rows._replace(**{argument: X[name]})
-    if wanted:
-        rows = rows._replace(X=X[[name for name in columns if name not in wanted.values()]])
-    for argument, values in rows._asdict().items():
-        if values is not None and shape_of(argument, values)[:1] != shape_of("X", rows.X)[:1]:
-            shapes = f"X has shape {np.shape(rows.X)}, but {argument} has {np.shape(values)}"
-            raise InvalidInput(f"{shapes}. {_ALIKE.format(argument)}")
-    return rows
+
+    def __call__(self, *shard: Any) -> tuple[Any, ...]:
+        """The arrays by their roles: X, y, sample_weight, ids; all but X may be None."""
+        X, *others = (self.load(data) if is_file(data) else data for data in shard)
+        if others[0] is None and isinstance(X, tuple) and 2 <= len(X) <= len(ROLES):
+            X, *own = X
+            pairs = zip_longest(others, own)
+            others = [mine if given is None else given for given, mine in pairs]
+        rows = dict(zip(ROLES, (X, *others), strict=True))
+        wanted = {role: name for role, name in self.names.items() if rows[role] is None}
+        columns = columns_of(X)
+        for role, name in wanted.items():
+            if name not in columns:
+                held = listed(name, columns) or "an array has none."
+                raise InvalidInput(
+                    f"{role}={name!r} names no column of these rows: {held} Name the column that "
+                    f"has {_MEANING[role]}, or give {role} in shards like X."
+                )
+            rows[role] = X[name]
+        if wanted:
+            rows["X"] = X[[name for name in columns if name not in wanted.values()]]
+        for role, values in rows.items():
+            if values is not None and shape_of(role, values)[:1] != shape_of("X", rows["X"])[:1]:
+                shapes = f"X has shape {np.shape(rows['X'])}, but {role} has {np.shape(values)}"
+                raise InvalidInput(f"{shapes}. {_ALIKE.format(role)}")
+        return tuple(rows.values())
 
 
 def listed(name: str | None, columns: list[Any]) -> str:
@@ -182,20 +174,20 @@ def listed(name: str | None, columns: list[Any]) -> str:
     return f"{some(columns)}{last}.{guess}"
 
 
-def shards_of(X: Any, y: Any = None, sample_weight: Any = None, ids: Any = None) -> list[Shard]:
-    """The shards of X, with what is given of each of its rows."""
+def shards_of(X: Any, *beside: Any) -> list[Shard]:
+    """The shards of X, with what is given of each of its rows: y, sample_weight and ids."""
     parts = _parts("X", X)
     if not parts:
         raise NoExamples("X has no shards: a model needs rows. Was the list of files empty?")
     _check_different(parts)
     others = []
-    for name, given in (("y", y), ("sample_weight", sample_weight), ("ids", ids)):
-        others.append([None] * len(parts) if given is None else _parts(name, given))
+    for role, given in zip_longest(ROLES[1:], beside):
+        others.append([None] * len(parts) if given is None else _parts(role, given))
         if len(others[-1]) != len(parts):
-            counts = f"X has {len(parts)} shards, but {name} has {len(others[-1])}"
-            raise InvalidInput(f"{counts}. {_ALIKE.format(name)}")
+            counts = f"X has {len(parts)} shards, but {role} has {len(others[-1])}"
+            raise InvalidInput(f"{counts}. {_ALIKE.format(role)}")
     names = [repr(str(X)) if is_file(X) else f"Shard {k}" for k, X in enumerate(parts)]
-    return [Shard(*one) for one in zip(names, parts, *others, strict=True)]
+    return list(zip(names, parts, *others, strict=True))
 
 
 def _check_different(parts: list[Any]) -> None:
@@ -245,8 +237,8 @@ def is_file(data: Any) -> bool:
 
 
 def _parts(name: str, data: Any) -> list[Any]:
-    # By its methods, of which a delayed value claims to have any: importing Dask's module of data
-    # frames takes seconds.
+    # Data frames are known by a method: importing Dask's module of data frames takes seconds. A
+    # delayed value claims to have any method.
     is_other = not is_dask_collection(data) or isinstance(data, (Delayed, da.Array))
     is_frame = not is_other and hasattr(data, "partitions")
     if isinstance(data, da.Array) and data.ndim:

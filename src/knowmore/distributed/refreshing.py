@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from knowmore._base import check_name, columns_of, flag
 from knowmore.distributed.merging import merged, surveyed
-from knowmore.distributed.reading import Names, Shard, examples, listed, read_examples, shards_of
-from knowmore.distributed.running import computed, in_this_process, located, quiet_threads, tasks_of
+from knowmore.distributed.reading import Names, Reader, listed, read_examples, shards_of
+from knowmore.distributed.running import computed, in_this_process, tasks_of
 from knowmore.distributed.sums import (
     RESOLUTIONS,
     Chosen,
@@ -34,7 +34,11 @@ from knowmore.linalg import Grid, Sums
 # The files of rows: an .npy file has no room for targets.
 _KINDS: Final = (".npz", ".parquet")
 # The complaint about sums that were made from other columns.
-_WERE: Final = ("the targets were in", "the weights were in", "the columns were")
+_WERE: Final = {
+    "label": "the targets were in",
+    "sample_weight": "the weights were in",
+    "columns": "the columns were",
+}
 
 
 class Refreshed(NamedTuple):
@@ -88,55 +92,33 @@ def refresh_sums(
         is refused unless `again`.
     again : whether to compute all of them again, on a new grid
     progress : whether to draw a progress bar
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from knowmore.distributed import fit
-    >>> X, y = np.random.default_rng(0).normal(size=(100, 3)), np.arange(100) % 2
-    >>> with TemporaryDirectory() as folder:
-    ...     for day in range(4):
-    ...         np.savez(f"{folder}/{day}.npz", X=X[day::4], y=y[day::4])
-    ...     found = refresh_sums(folder)
-    ...     clf = fit(LinearGPClassifier(), f"{folder}/*.kms")
-    ...     rest = clf.split(load_sums(f"{folder}/3.npz.kms"))
-    >>> len(found.computed), rest.n_samples_
-    (4, 75)
     """
     wanted = LinearGPClassifier() if estimator is None else estimator
     check_linear(wanted)
-    check_column("label", label)
-    check_column("sample_weight", sample_weight)
-    chosen = Chosen(label, sample_weight, _features(columns))
+    chosen = _checked(label, sample_weight, columns)
     again, progress = flag("again", again), flag("progress", progress)
-    paths, orphans = _found(folder)
+    paths, orphans = _found(folder, chosen)
     if not paths:
         return Refreshed([], {}, [], orphans, _apart(orphans, orphans))
-    if columns is not None and paths[0].suffix == ".npz":
-        raise InvalidInput(
-            "columns was given, but .npz files have one array of features, X, without names. Leave "
-            "it out."
-        )
     wanted, chosen = _settled(wanted, chosen, paths, again)
-    shards = shards_of(paths)
-    new, stale, right = list[Path](), dict[Path, str](), list[Path]()
-    grid: Grid | None = None
-    for path in paths:
-        if not beside(path).exists():
-            new.append(path)
-        elif again:
-            stale[path] = "all were to be computed again"
-        else:
-            found = _checked(path, chosen, wanted, grid)
-            if isinstance(found, str):
-                stale[path] = found
-            else:
-                right.append(path)
-                grid = found
-    if wrong := [shard for shard in shards if shard.X not in right]:
+    new, stale, right = _judged(paths, wanted, chosen, again)
+    if len(right) < len(paths):
         with in_this_process():
-            _compute(wrong, beside(right[0]) if right else None, chosen, wanted, progress)
+            _compute([path for path in paths if path not in right], right, chosen, wanted, progress)
     return Refreshed(new, stale, right, orphans, _apart(orphans, [beside(path) for path in paths]))
+
+
+def _checked(label: Any, sample_weight: Any, columns: Any) -> Chosen:
+    """The names of columns, checked."""
+    check_column("label", label)
+    check_column("sample_weight", sample_weight)
+    if columns is not None:
+        given = columns if isinstance(columns, (list, tuple)) else [None]
+        strings = all(isinstance(one, str) for one in given)
+        if not given or not strings or len({*given}) < len(given):
+            raise InvalidInput(f"columns={columns!r}. Give a list of names of columns, each once.")
+        columns = tuple(given)
+    return {"label": label, "sample_weight": sample_weight, "columns": columns}
 
 
 def _apart(orphans: list[Path], others: list[Path]) -> list[Path]:
@@ -151,7 +133,7 @@ def _apart(orphans: list[Path], others: list[Path]) -> list[Path]:
     return [path for path in orphans if grid(path) not in (None, grid(others[0]))]
 
 
-def _found(folder: str | PathLike[str]) -> tuple[list[Path], list[Path]]:
+def _found(folder: str | PathLike[str], chosen: Chosen) -> tuple[list[Path], list[Path]]:
     """The files of rows in a folder, and the files of sums whose rows are gone."""
     check_name(folder)
     if not Path(folder).is_dir():
@@ -168,6 +150,11 @@ def _found(folder: str | PathLike[str]) -> tuple[list[Path], list[Path]]:
         raise InvalidInput(
             f"The folder {str(folder)!r} has both .npz and .parquet files, but arrays have no "
             f"names of columns to compare with those of tables. Write all rows as one kind."
+        )
+    if paths and paths[0].suffix == ".npz" and chosen["columns"] is not None:
+        raise InvalidInput(
+            "columns was given, but .npz files have one array of features, X, without names. Leave "
+            "it out."
         )
     return paths, orphans
 
@@ -195,26 +182,32 @@ def _settled(
                     "compute all sums again: again=True, in a shell --again."
                 )
                 raise InvalidInput(f"{error} {hint}") from error
-        held = stored.chosen
-        return wanted, Chosen(
-            chosen.label or held.label,
-            chosen.sample_weight or held.sample_weight,
-            chosen.columns or held.columns,
-        )
+        return wanted, {role: chosen[role] or held for role, held in stored.chosen.items()}
     return wanted, chosen
 
 
-def _features(columns: Any) -> tuple[str, ...] | None:
-    """Names of columns, without repetition; None if no columns were chosen."""
-    if columns is None:
-        return None
-    given = columns if isinstance(columns, (list, tuple)) else [None]
-    if not given or not all(isinstance(one, str) for one in given) or len({*given}) < len(given):
-        raise InvalidInput(f"columns={columns!r}. Give a list of names of columns, each once.")
-    return tuple(given)
+def _judged(
+    paths: list[Path], wanted: LinearGP, chosen: Chosen, again: bool
+) -> tuple[list[Path], dict[Path, str], list[Path]]:
+    """Files of rows without sums; with sums that cannot stay, and why; with sums that can."""
+    new, stale, right = list[Path](), dict[Path, str](), list[Path]()
+    grid: Grid | None = None
+    for path in paths:
+        if not beside(path).exists():
+            new.append(path)
+        elif again:
+            stale[path] = "all were to be computed again"
+        else:
+            found = _grid_of_sums(path, chosen, wanted, grid)
+            if isinstance(found, str):
+                stale[path] = found
+            else:
+                right.append(path)
+                grid = found
+    return new, stale, right
 
 
-def _checked(path: Path, chosen: Chosen, wanted: LinearGP, grid: Grid | None) -> Grid | str:
+def _grid_of_sums(path: Path, chosen: Chosen, wanted: LinearGP, grid: Grid | None) -> Grid | str:
     """The grid of the sums beside a file, or why they cannot stay.
 
     grid : that of the others
@@ -227,46 +220,44 @@ def _checked(path: Path, chosen: Chosen, wanted: LinearGP, grid: Grid | None) ->
         stored.held_by(wanted, beside(path))
     except KnowmoreError:
         return "they were for another kind of model or resolution"
-    for words, then, now in zip(_WERE, stored.chosen, chosen, strict=True):
-        if then != now:
-            return f"{words} {then!r}"
+    for role, then in stored.chosen.items():
+        if then != chosen[role]:
+            return f"{_WERE[role]} {then!r}"
     if grid is not None and stored.sums.grid != grid:
         return "the grid was not that of the others"
     return stored.stale(path) or stored.sums.grid
 
 
 def _compute(
-    shards: list[Shard], held: Path | None, chosen: Chosen, wanted: LinearGP, progress: bool
+    paths: list[Path], right: list[Path], chosen: Chosen, wanted: LinearGP, progress: bool
 ) -> None:
-    """Write the sums of these shards, on the grid of the sums `held`, or on a new one."""
-    names, quiet = Names(chosen.label, chosen.sample_weight), quiet_threads()
-    load = partial(_labelled, names=names, columns=chosen.columns)
+    """Write the sums of these files, on the grid of the `right` ones, or on a new one."""
+    names = {"y": chosen["label"], "sample_weight": chosen["sample_weight"]}
+    names = {role: name for role, name in names.items() if name is not None}
+    read_rows = Reader(partial(_labelled, names=names, columns=chosen["columns"]), names)
     start: Callable[[], LinearGP]
-    if held is None:
-        survey = merged(
-            partial(surveyed, wanted), Survey.merge, shards, load, names=names, progress=progress
-        )
-        start = survey.start
+    if right:
+        start = partial(_emptied, beside(right[0]), wanted)
     else:
-        start = partial(_emptied, held, wanted)
+        learn = partial(surveyed, wanted)
+        start = merged(learn, Survey.merge, read_rows, shards_of(paths), progress=progress).start
 
-    def write(name: str, path: Path) -> None:
-        with located(name), quiet():
-            # If the file changes while it is read, its sums are stale at once.
-            before = facts(path)
-            rows = examples(Shard(name, path), load, names)
-            model = start()
-            if np.shape(rows.X)[0]:
-                model.partial_fit(rows.X, rows.y, sample_weight=rows.sample_weight)
-            write_sums(beside(path), model, before, chosen)
+    def write(_: str, path: Path) -> None:
+        # If the file changes while it is read, its sums are stale at once.
+        before = facts(path)
+        X, y, sample_weight, _ids = read_rows(path, None, None, None)
+        model = start()
+        if np.shape(X)[0]:
+            model.partial_fit(X, y, sample_weight=sample_weight)
+        write_sums(beside(path), model, before, chosen)
 
-    tasks = tasks_of(write, [(shard.name, shard.X) for shard in shards])
+    tasks = tasks_of(write, [(repr(str(path)), path) for path in paths])
     computed(tasks, progress, first=tasks)
 
 
 def _labelled(path: Path, names: Names, columns: Sequence[str] | None) -> Any:
     """The rows of a file, with the targets or a column that has them."""
-    rows, label = read_examples(path, names, columns), names.y
+    rows, label = read_examples(path, names, columns), names.get("y")
     found = columns_of(rows)
     if isinstance(rows, tuple) or label in found:
         return rows

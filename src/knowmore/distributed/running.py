@@ -12,7 +12,8 @@ from dask.base import compute, get_scheduler, persist
 from dask.delayed import Delayed, delayed
 from dask.diagnostics.progress import ProgressBar
 from dask.local import get_sync
-from distributed import Client, as_completed
+from distributed import Client, as_completed, futures_of
+from distributed import progress as watch
 
 from knowmore.errors import KnowmoreError
 from knowmore.linalg import one_thread
@@ -34,20 +35,22 @@ def quiet_threads() -> Callable[[], AbstractContextManager[None]]:
     return nullcontext if _one_by_one() else one_thread
 
 
-def tasks_of(work: Callable[..., T], parts: Iterable[Sequence[Any]]) -> list[Delayed]:
-    """The task work(*part) for each part.
+def tasks_of(work: Callable[..., T], shards: Iterable[Sequence[Any]]) -> list[Delayed]:
+    """The task work(*shard) for each shard, which begins with a name; errors have that name.
 
     Where tasks are done one by one, it is in this order, so that the error is that of the first bad
-    part: Dask would begin anywhere.
+    shard: Dask would begin anywhere.
     """
+    quiet = quiet_threads()
 
-    def after(_: Any, *part: Any) -> T:
-        return work(*part)
+    def after(_: Any, name: str, *data: Any) -> T:
+        with located(name), quiet():
+            return work(name, *data)
 
     tasks = list[Delayed]()
-    for part in parts:
+    for shard in shards:
         before = tasks[-1] if tasks and _one_by_one() else None
-        tasks.append(task(after)(before, *part))
+        tasks.append(task(after)(before, *shard))
     return tasks
 
 
@@ -140,10 +143,6 @@ def persisted(tasks: Sequence[Delayed], progress: bool = False) -> Sequence[Dela
     # The local scheduler computes here and now, under its own bar; a cluster in the background.
     with ProgressBar() if progress else nullcontext():
         kept: Sequence[Delayed] = persist(*tasks)
-    if progress:
-        from distributed import futures_of
-        from distributed import progress as watch
-
-        if futures_of(kept):
-            watch(kept, notebook=False)
+    if progress and futures_of(kept):
+        watch(kept, notebook=False)
     return kept

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,7 +27,9 @@ from knowmore.linalg import WORDS, Earlier, Grid, Group, Sums, padded, trimmed
 _KIND: Final = "Sums"
 # Files of version 1 have no centres, and numbers of two words.
 _VERSION: Final = 2
-_NONE: Final = type(None)
+# The columns of a file by what they are for: see `refresh_sums`.
+CHOICES: Final = ("label", "sample_weight", "columns")
+Chosen = dict[str, Any]
 RESOLUTIONS: Final = {8: 8, 16: 16, 21: None, 42: "exact"}
 
 
@@ -48,15 +50,7 @@ def save_sums(
     """
     check_linear(estimator, "fitted ")
     check_column("label", label)
-    write_sums(path, estimator, None if source is None else facts(source), Chosen(label))
-
-
-class Chosen(NamedTuple):
-    """Roles of the columns of a file: see `refresh_sums`."""
-
-    label: str | None = None
-    sample_weight: str | None = None
-    columns: tuple[str, ...] | None = None
+    write_sums(path, estimator, None if source is None else facts(source), {"label": label})
 
 
 def write_sums(
@@ -79,7 +73,7 @@ def write_sums(
         "log_weights": sums.log_weights,
         "digest": sums.digest(),
         "source": source,
-        **chosen._asdict(),
+        **{role: chosen.get(role) for role in CHOICES},
     }
     rows, columns = np.tril_indices(len(sums.grid))
     first = np.array([padded(one, length) for one in firsts], np.int64)
@@ -140,17 +134,9 @@ class SumFile:
             about = json.loads(str(_array(file, "about", room)))
             kind, version = about["kind"], about["version"]
             if kind == _KIND and version in (1, _VERSION):
-                parts = ("exponents", "counts", "first", "words")
-                arrays = [_array(file, part, room) for part in parts]
                 settings = about["settings"]
                 _check_settings(settings)
-                if version == 1:
-                    sums = _of_earlier(settings, *arrays)
-                else:
-                    grid = Grid(arrays[0], settings["bits"], _array(file, "centres", room))
-                    sums = _restored(grid, settings, *arrays[1:])
-                    if sums.digest() != settings["digest"]:
-                        raise ValueError("the digest differs")
+                sums = _sums(file, settings, room, earlier=version == 1)
                 return cls(sums, _features(sums.grid, settings), settings)
         raise InvalidInput(
             f"{str(path)!r} holds a {kind} of version {version}, but a {_KIND} of version "
@@ -160,10 +146,9 @@ class SumFile:
 
     @property
     def chosen(self) -> Chosen:
-        """Roles of the columns of the source."""
-        # Earlier files have neither weights nor columns.
-        label, weight, columns = (self.settings.get(name) for name in Chosen._fields)
-        return Chosen(label, weight, None if columns is None else tuple(columns))
+        """Roles of the columns of the source; earlier files have neither weights nor columns."""
+        chosen = {role: self.settings.get(role) for role in CHOICES}
+        return chosen | {"columns": chosen["columns"] and tuple(chosen["columns"])}
 
     def stale(self, source: Path) -> str | None:
         """Why these are not the sums of a source; None if they are, or if it is not there."""
@@ -196,9 +181,14 @@ class SumFile:
         return held
 
 
+def has_sums(estimator: Any) -> bool:
+    """Whether the estimator keeps sums instead of rows."""
+    return isinstance(estimator, LinearGP)
+
+
 def check_linear(estimator: Any, state: str = "") -> None:
     """Raise InvalidType unless this is an estimator that has sums; state : "fitted " if it must."""
-    if not isinstance(estimator, LinearGP):
+    if not has_sums(estimator):
         needed = f"a {state}LinearGPClassifier or LinearGPRegressor"
         raise InvalidType(f"{estimator!r} has no sums to write: give {needed}.")
 
@@ -247,17 +237,21 @@ def _array(file: Arrays, name: str, room: int) -> Array:
 def _check_settings(settings: dict[str, Any]) -> None:
     """Raise ValueError unless what was noted is of the types that `write_sums` notes."""
     names, targets, source = (settings[name] for name in ("names", "targets", "source"))
-    keys, label = settings["keys"], settings["label"]
-    # JSON has numbers, and `true` is none.
-    sound = type(settings["log_weights"]) is int and type(settings["bits"]) is int
-    sound = sound and (label is None or type(label) is str)
-    sound = sound and (names is None or _all_are(names, str, int))
-    sound = sound and (targets is None or _all_are(targets, int))
-    sound = sound and type(keys) is list and len({*map(type, keys)}) <= 1
-    sound = sound and len({*keys}) == len(keys)
-    sound = sound and _all_are(keys, *((str, int, bool, float) if targets is None else (_NONE,)))
-    if source is not None:
-        sound = sound and source.keys() == {"size", "changed"} and _all_are([*source.values()], int)
+    keys, columns = settings["keys"], settings.get("columns")
+    key_types = (str, int, bool, float) if targets is None else (type(None),)
+    sound = (
+        # JSON has numbers, and `true` is none.
+        _all_are([settings["log_weights"], settings["bits"]], int)
+        and _all_are([settings["label"], settings.get("sample_weight")], str, type(None))
+        and (columns is None or _all_are(columns, str))
+        and (names is None or _all_are(names, str, int))
+        and (targets is None or _all_are(targets, int))
+        and _all_are(keys, *key_types)
+        and len({*map(type, keys)}) <= 1
+        and len({*keys}) == len(keys)
+        and (source is None or source.keys() == {"size", "changed"})
+        and (source is None or _all_are([*source.values()], int))
+    )
     if not sound:
         raise ValueError("something that was noted is of another type")
 
@@ -266,10 +260,15 @@ def _all_are(values: Any, *types: type) -> bool:
     return type(values) is list and all(type(one) in types for one in values)
 
 
+def _targets(settings: dict[str, Any]) -> int:
+    """The number of columns of the grid that are targets."""
+    return 0 if settings["targets"] is None else prod(settings["targets"])
+
+
 def _features(grid: Grid, settings: dict[str, Any]) -> int:
     """The number of columns of the grid that are not targets."""
     targets, names = settings["targets"], settings["names"]
-    D = len(grid) - (0 if targets is None else prod(targets))
+    D = len(grid) - _targets(settings)
     if targets not in (None, []) and (len(targets) > 1 or targets[0] < 1):
         raise ValueError(f"targets of shape {targets}")
     if D < 1 or (names is not None and len(names) != D):
@@ -277,38 +276,33 @@ def _features(grid: Grid, settings: dict[str, Any]) -> int:
     return D
 
 
-def _restored(
-    grid: Grid, settings: dict[str, Any], counts: Array, first: Array, words: Array
-) -> Sums:
-    P, many = len(grid), settings["words"]
-    length = first.shape[1] if first.ndim == 3 else 0
-    if length < 1 or type(many) is not int or many < WORDS:
-        raise ValueError(f"numbers in {length} and {many} words")
-    keys = settings["keys"]
+def _sums(file: Arrays, settings: dict[str, Any], room: int, *, earlier: bool) -> Sums:
+    """The sums in the arrays of a file; an earlier version had other grids and another digest."""
+    keys, bits = settings["keys"], settings["bits"]
+    parts = ("exponents", "counts", "first", "words")
+    exponents, counts, first, packed = (_array(file, part, room) for part in parts)
     _check_shape(counts, len(keys), 2)
-    _check_shape(first, len(keys), length, P)
-    return _sums(grid, settings, counts, first, _square(words, many, P))
-
-
-def _of_earlier(
-    settings: dict[str, Any], exponents: Array, counts: Array, first: Array, words: Array
-) -> Sums:
-    """The sums in a file that an earlier version wrote, with another digest."""
-    targets, keys = settings["targets"], settings["keys"]
-    Grid(exponents, settings["bits"])
-    earlier = Earlier(exponents, settings["bits"], 0 if targets is None else prod(targets))
-    _check_shape(counts, len(keys), 2)
-    _check_shape(first, len(keys), earlier.width)
-    square = earlier.words(_square(words, WORDS, earlier.width))
-    return _sums(earlier.grid, settings, counts, earlier.firsts(first).swapaxes(0, 1), square)
-
-
-def _sums(grid: Grid, settings: dict[str, Any], counts: Array, firsts: Array, words: Array) -> Sums:
+    if earlier:
+        Grid(exponents, bits)
+        form = Earlier(exponents, bits, _targets(settings))
+        _check_shape(first, len(keys), form.width)
+        grid, firsts = form.grid, form.firsts(first).swapaxes(0, 1)
+        words = form.words(_square(packed, WORDS, form.width))
+    else:
+        grid, firsts = Grid(exponents, bits, _array(file, "centres", room)), first
+        length, many = first.shape[1] if first.ndim == 3 else 0, settings["words"]
+        if length < 1 or type(many) is not int or many < WORDS:
+            raise ValueError(f"numbers in {length} and {many} words")
+        _check_shape(first, len(keys), length, len(grid))
+        words = _square(packed, many, len(grid))
     groups = {
-        key: Group(rows, weight, trimmed(sums))
-        for key, (rows, weight), sums in zip(settings["keys"], counts.tolist(), firsts, strict=True)
+        key: Group(rows, weight, trimmed(one))
+        for key, (rows, weight), one in zip(keys, counts.tolist(), firsts, strict=True)
     }
-    return Sums.restored(grid, groups, settings["log_weights"], words)
+    sums = Sums.restored(grid, groups, settings["log_weights"], words)
+    if not earlier and sums.digest() != settings["digest"]:
+        raise ValueError("the digest differs")
+    return sums
 
 
 def _square(packed: Array, many: int, P: int) -> Array:

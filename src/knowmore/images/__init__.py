@@ -12,10 +12,12 @@ and `feature_table` reads what `knowmore features` wrote. Pictures need the extr
 network the extra `embeddings`.
 """
 
+from typing import Any
+
 from knowmore._base import user_folder
 from knowmore.images.codebooks import Codebook as Codebook
 from knowmore.images.codebooks import ForestCodebook, KMeansCodebook
-from knowmore.images.covariances import RegionCovariance
+from knowmore.images.codebooks import codebook_in as codebook_in
 from knowmore.images.describing import DEFAULT_SIZE as DEFAULT_SIZE
 from knowmore.images.describing import WORDS as WORDS
 from knowmore.images.describing import Describer as Describer
@@ -23,13 +25,11 @@ from knowmore.images.describing import plain_about as plain_about
 from knowmore.images.embedding import Embedding
 from knowmore.images.extraction import WORDED as WORDED
 from knowmore.images.extraction import Extraction, extract, learn_codebook, steps_of
-from knowmore.images.histograms import LBP, PHOG, ColourHistogram
 from knowmore.images.local import Descriptors, Words
+from knowmore.images.patches import DenseSIFT, SelfSimilarity
 from knowmore.images.pyramids import SpatialPyramid
 from knowmore.images.reading import encoded as encoded
 from knowmore.images.reading import small as small
-from knowmore.images.self_similarity import SelfSimilarity
-from knowmore.images.sift import DenseSIFT, DenseSURF
 from knowmore.images.sources import Listing, Picture, image_folder, listing
 from knowmore.images.sources import is_picture as is_picture
 from knowmore.images.sources import picture_in as picture_in
@@ -37,6 +37,7 @@ from knowmore.images.storage import LONGEST as LONGEST
 from knowmore.images.storage import Cache, feature_table
 from knowmore.images.storage import digest as digest
 from knowmore.images.storage import unlike as unlike
+from knowmore.images.whole import LBP, PHOG, ColourHistogram, RegionCovariance
 
 __all__ = [
     "LBP",
@@ -44,7 +45,6 @@ __all__ = [
     "Cache",
     "ColourHistogram",
     "DenseSIFT",
-    "DenseSURF",
     "Descriptors",
     "Embedding",
     "Extraction",
@@ -64,3 +64,9 @@ __all__ = [
     "steps_of",
     "user_folder",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "DenseSURF":
+        raise ImportError("DenseSURF serves experiments alone: it is in papers.descriptors now.")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,6 +7,7 @@ change every histogram. What it has learnt is a few arrays, which `save` writes 
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self, final
 
@@ -16,7 +17,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from knowmore._base import Array, File, Frozen, load, save, whole_number
 from knowmore.errors import InvalidInput
 from knowmore.images.local import Descriptors, Words, values
-from knowmore.images.reading import Transformer, threaded
+from knowmore.images.reading import Transformer, fitted, threaded
 
 # The range of NumPy's older generators, which scikit-learn uses.
 LARGEST_SEED = 2**32 - 1
@@ -147,25 +148,24 @@ class Codebook(Transformer):
 
     def transform(self, X: Any) -> list[Words]:
         """The `Words` of each picture."""
-        vocabulary = self._fitted("vocabulary_")
+        vocabulary = fitted(self, "vocabulary_")
         X = values(Descriptors, X, "DenseSIFT", vocabulary.width)
         return threaded(_words, ((vocabulary, each) for each in X), self.n_jobs)
 
     def save(self, path: File) -> None:
         """Write the codebook to an .npz file, without pickle."""
-        save(path, type(self).__name__, self.get_params(), vars(self._fitted("vocabulary_")))
+        save(path, type(self).__name__, self.get_params(), vars(fitted(self, "vocabulary_")))
 
     @classmethod
     def load(cls, path: File) -> Self:
         """The codebook that `save` wrote: it gives the same words, bit for bit."""
-        return load(path, cls.__name__, cls._built)
+        return load(path, cls.__name__, lambda settings, arrays: cls(**settings).holding(arrays))
 
-    @classmethod
-    def _built(cls, settings: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        codebook = cls(**settings)
-        codebook._check()
-        codebook.vocabulary_ = cls._vocabulary(**arrays)
-        return codebook
+    def holding(self, arrays: dict[str, Array]) -> Self:
+        """Take the arrays of a vocabulary learnt before, `vars(codebook.vocabulary_)`."""
+        self._check()
+        self.vocabulary_ = self._vocabulary(**arrays)
+        return self
 
     @abstractmethod
     def _learn(self, vectors: Array, owners: Array, y: Any, n: int) -> Centres | Leaves:
@@ -276,6 +276,13 @@ class ForestCodebook(Codebook):
         whole_number("trees", self.trees, 1)
         if self.size < 2 * self.trees:
             raise InvalidInput(f"size={self.size} is too few for {self.trees} trees of two words.")
+
+
+def codebook_in(path: File) -> Codebook:
+    """The codebook in a file, of either class."""
+    with suppress(InvalidInput):
+        return ForestCodebook.load(path)
+    return KMeansCodebook.load(path)
 
 
 def _single(vectors: Array) -> Array:

@@ -10,12 +10,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final, get_args
+from typing import Any, final
 
 from knowmore._base import Array
 from knowmore.errors import InvalidInput
 from knowmore.images import extraction, storage
-from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook
+from knowmore.images.codebooks import Codebook, ForestCodebook, KMeansCodebook, codebook_in
 
 DEFAULT_SIZE = 200
 _NOT_TOLD = (
@@ -64,7 +64,7 @@ class Describer:
                     "This model has learnt a table of features, but not its visual words, so it "
                     "cannot describe pictures. Learn the table again with its .words.npz beside it."
                 )
-            codebook = _CODEBOOKS[note["words"]]._built(note["parameters"], dict(arrays))
+            codebook = _CODEBOOKS[note["words"]](**note["parameters"]).holding(dict(arrays))
         described = cls(about["kind"], about["longest"], codebook)
         if difference := storage.unlike(described.about, about):
             raise InvalidInput(
@@ -77,8 +77,9 @@ class Describer:
     def of_table(cls, about: Mapping[str, Any], words: Path) -> Describer | None:
         """The describer of a table of `knowmore features`; None if the words are not at hand."""
         about = plain_about(about)
-        codebook = _loaded(words) if about["kind"] in extraction.WORDED else None
-        if about["kind"] in extraction.WORDED and codebook is None:
+        try:
+            codebook = codebook_in(words) if about["kind"] in extraction.WORDED else None
+        except InvalidInput:
             return None
         described = cls(about["kind"], about["longest"], codebook)
         return None if storage.unlike(described.about, about) else described
@@ -104,7 +105,7 @@ class Describer:
     ) -> list[Array | str]:
         """The vector of each picture, or the reason why it has none."""
         steps = extraction.steps_of(self.kind, self.codebook)
-        return extraction.described(pictures, steps, longest=self.longest, progress=progress)
+        return extraction.described(pictures, steps, self.longest, progress)
 
 
 def plain_about(about: Any) -> dict[str, Any]:
@@ -112,7 +113,7 @@ def plain_about(about: Any) -> dict[str, Any]:
     names = ("kind", "version", "longest", "steps")
     if not isinstance(about, Mapping) or not all(name in about for name in names):
         raise InvalidInput(f"{_NOT_TOLD}: {', '.join(names)}.")
-    if about["kind"] not in get_args(extraction.Kind) or not isinstance(about["longest"], int):
+    if about["kind"] not in extraction.KINDS or not isinstance(about["longest"], int):
         raise InvalidInput(f"{_NOT_TOLD}: its kind or its longest side is none that is known.")
     steps = about["steps"]
     pairs = isinstance(steps, Sequence) and all(
@@ -121,12 +122,3 @@ def plain_about(about: Any) -> dict[str, Any]:
     if not pairs:
         raise InvalidInput(f"{_NOT_TOLD}: its steps are not pairs of a name and settings.")
     return {name: about[name] for name in names}
-
-
-def _loaded(path: Path) -> Codebook | None:
-    for kind in _CODEBOOKS.values():
-        try:
-            return kind.load(path)
-        except InvalidInput:
-            continue
-    return None

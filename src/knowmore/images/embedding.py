@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 from os import PathLike
-from threading import Lock
+from threading import Lock, local
 from typing import Any, final
 
 import joblib
@@ -88,29 +88,24 @@ class Embedding(VectorTransformer):
         return isinstance(self.model, (str, PathLike))
 
     def _in_threads(self, pictures: list[tuple[Any, str]]) -> list[Array]:
-        if self.model == "efficientnet-lite0":
-            torch = optional("torch", EXTRA)
-            network, part, sides = _efficientnet_lite0(), _PART, None
-            ask: Callable[[Array], Array] = lambda batch: _asked(network, batch)  # noqa: E731
-        else:
-            torch, ask = None, onnx_network(self.model)
-            part, sides = ask.part or _PART, ask.sides
+        torch = None if is_onnx(self.model) else optional("torch", EXTRA)
+        ask, part, sides = _efficientnet_lite0() if torch else _onnx_at(self.model)
         part = min(part, self.batch)
         parts = [tuple(pictures[i : i + part]) for i in range(0, len(pictures), part)]
 
         def described(*some: tuple[Any, str]) -> Array:
-            with _LIMITS.one_thread(torch):
+            with _one_thread(torch) if torch else nullcontext():
                 return ask(self._inputs(some, sides))
 
-        return threaded(described, parts, _LIMITS.workers(torch))
+        return threaded(described, parts, _workers(torch))
 
     def _inputs(
-        self, pictures: Sequence[tuple[Any, str]], sides: tuple[int, int] | None = None
+        self, pictures: Sequence[tuple[Any, str]], sides: tuple[int, ...] | None = None
     ) -> Array:
         """The network's input for pictures, float32 (n, 3, h, w); sides : h and w."""
         return np.stack([self._input(*each, sides or (self.size, self.size)) for each in pictures])
 
-    def _input(self, picture: Any, name: str, sides: tuple[int, int]) -> Array:
+    def _input(self, picture: Any, name: str, sides: tuple[int, ...]) -> Array:
         """The network's input for a picture, float32 (3, h, w)."""
         Image = optional("PIL.Image", "images")
         image = Image.fromarray(pixels(picture, name, "RGB"))
@@ -151,50 +146,36 @@ def is_onnx(model: Any) -> bool:
 # -- threads -------------------------------------------------------------------------------------
 
 
-class _Limits:
-    """Use of the cores: by threads of ours, and none of torch's."""
-
-    def __init__(self) -> None:
-        self._lock, self._callers, self._asking, self._before = Lock(), 0, 0, 1
-
-    @contextmanager
-    def by_callers(self) -> Iterator[None]:
-        """While it lasts, callers have threads of their own, and networks are not to add any."""
-        with self._lock:
-            self._callers += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._callers -= 1
-
-    def workers(self, torch: Any) -> int:
-        """The number of threads that may ask a network at once: torch's own, or one a core."""
-        if self._callers:
-            return 1
-        return int(joblib.cpu_count() if torch is None else torch.get_num_threads())
-
-    @contextmanager
-    def one_thread(self, torch: Any) -> Iterator[None]:
-        """In this thread torch computes alone; the last that leaves puts all back as it was."""
-        if torch is None:
-            yield
-            return
-        with self._lock:
-            if not self._asking:
-                self._before = torch.get_num_threads()
-            self._asking += 1
-            torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._asking -= 1
-                torch.set_num_threads(self._before)
+# In threads that callers have started: `is_of_callers`.
+_THREAD = local()
+# Torch's own number of threads, as many times as threads ask a network now.
+_BEFORE: list[int] = []
+_LOCK = Lock()
 
 
-_LIMITS = _Limits()
-by_callers = _LIMITS.by_callers
+def by_callers() -> None:
+    """Say of this thread that callers have started several: networks add no others to them."""
+    _THREAD.is_of_callers = True
+
+
+def _workers(torch: Any) -> int:
+    """The number of threads that may ask a network at once: torch's own, or one a core."""
+    if hasattr(_THREAD, "is_of_callers"):
+        return 1
+    return int(joblib.cpu_count() if torch is None else torch.get_num_threads())
+
+
+@contextmanager
+def _one_thread(torch: Any) -> Iterator[None]:
+    """In this thread torch computes alone; the last that leaves puts all back as it was."""
+    with _LOCK:
+        _BEFORE.append(_BEFORE[0] if _BEFORE else torch.get_num_threads())
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            torch.set_num_threads(_BEFORE.pop())
 
 
 # -- networks ------------------------------------------------------------------------------------
@@ -222,8 +203,13 @@ def _evaluating(network: Any) -> Iterator[None]:
             module.training = training
 
 
+# A network: gives vectors of float32 (n, 3, h, w), maps being averaged; the number of pictures that
+# it takes at once; h and w of its pictures, or None for any.
+_Network = tuple[Callable[[Array], Array], int, tuple[int, ...] | None]
+
+
 @cache
-def _efficientnet_lite0() -> Any:
+def _efficientnet_lite0() -> _Network:
     """The network without its last layer, the classes of ImageNet."""
     torch = optional("torch", EXTRA)
     network = optional("efficientnet_lite_pytorch", EXTRA)
@@ -234,7 +220,8 @@ def _efficientnet_lite0() -> Any:
     model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     # Without the classes, the output is the mean over the last maps.
     model._fc = torch.nn.Identity()
-    return _folded(model.eval())
+    folded = _folded(model.eval())
+    return partial(_asked, folded), _PART, None
 
 
 def _folded(model: Any) -> Any:
@@ -249,7 +236,7 @@ def _folded(model: Any) -> Any:
     return model
 
 
-def onnx_network(path: str | PathLike[str]) -> OnnxNetwork:
+def _onnx_at(path: str | PathLike[str]) -> _Network:
     """The network in an .onnx file, loaded once for each version of the file."""
     try:
         stamp = os.stat(path)
@@ -260,55 +247,39 @@ def onnx_network(path: str | PathLike[str]) -> OnnxNetwork:
 
 
 @lru_cache(maxsize=2)
-def _onnx_network(path: str, changed: int, size: int) -> OnnxNetwork:
-    return OnnxNetwork(path)
+def _onnx_network(path: str, _changed: int, _size: int) -> _Network:
+    """The network in this version of an .onnx file."""
+    runtime = optional("onnxruntime", "onnx")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    try:
+        session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    # The classes of its errors have no public name.
+    except Exception as error:
+        why = str(error).splitlines()[0]
+        raise InvalidInput(f"model={path!r} cannot be loaded as ONNX: {why}.") from error
+    inputs = session.get_inputs()
+    shape = list(inputs[0].shape)
+    channels = [i for i in (1, 3) if len(shape) == 4 and shape[i] == 3]
+    if len(inputs) != 1 or not channels or inputs[0].type != "tensor(float)":
+        got = ", ".join(f"{each.type} {each.shape}" for each in inputs)
+        raise InvalidInput(
+            f"model={path!r} takes {got}. Give a network with one input, tensor(float) of "
+            f"shape (n, 3, h, w) or (n, h, w, 3)."
+        )
+    last = channels[0] == 3
+    several, *sides = [shape[i] for i in ((0, 1, 2) if last else (0, 2, 3))]
 
-
-@final
-class OnnxNetwork:
-    """The network in an .onnx file.
-
-    part : how many pictures it takes at once; None: any number
-    sides : h and w of its pictures; None: any
-    """
-
-    def __init__(self, path: str) -> None:
-        runtime = optional("onnxruntime", "onnx")
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        try:
-            self._session = runtime.InferenceSession(
-                path, options, providers=["CPUExecutionProvider"]
-            )
-        # The classes of its errors have no public name.
-        except Exception as error:
-            why = str(error).splitlines()[0]
-            raise InvalidInput(f"model={path!r} cannot be loaded as ONNX: {why}.") from error
-        inputs = self._session.get_inputs()
-        shape = list(inputs[0].shape)
-        channels = [i for i in (1, 3) if len(shape) == 4 and shape[i] == 3]
-        if len(inputs) != 1 or not channels or inputs[0].type != "tensor(float)":
-            got = ", ".join(f"{each.type} {each.shape}" for each in inputs)
-            raise InvalidInput(
-                f"model={path!r} takes {got}. Give a network with one input, tensor(float) of "
-                f"shape (n, 3, h, w) or (n, h, w, 3)."
-            )
-        self._input, self._last = inputs[0].name, channels[0] == 3
-        n, *sides = [shape[i] for i in ((0, 1, 2) if self._last else (0, 2, 3))]
-        self.part = n if isinstance(n, int) else None
-        h, w = sides
-        self.sides = (h, w) if isinstance(h, int) and isinstance(w, int) else None
-
-    def __call__(self, batch: Array) -> Array:
-        """Outputs for float32 (n, 3, h, w), maps being averaged."""
+    def ask(batch: Array) -> Array:
         n = len(batch)
-        if self.part is not None and n < self.part:
-            batch = np.concatenate([batch, np.zeros((self.part - n, *batch.shape[1:]), np.float32)])
-        asked = np.ascontiguousarray(np.moveaxis(batch, 1, 3)) if self._last else batch
-        vectors = np.asarray(self._session.run(None, {self._input: asked})[0])[:n]
-        if vectors.ndim == 4:
-            vectors = vectors.mean(axis=(1, 2) if self._last else (2, 3))
-        return vectors
+        if isinstance(several, int) and n < several:
+            batch = np.concatenate([batch, np.zeros((several - n, *batch.shape[1:]), np.float32)])
+        given = np.ascontiguousarray(np.moveaxis(batch, 1, 3)) if last else batch
+        vectors = np.asarray(session.run(None, {inputs[0].name: given})[0])[:n]
+        return vectors.mean(axis=(1, 2) if last else (2, 3)) if vectors.ndim == 4 else vectors
+
+    fixed = all(isinstance(side, int) for side in sides)
+    return ask, several if isinstance(several, int) else _PART, tuple(sides) if fixed else None
 
 
 def _vectors(X: Any, what: str) -> Array:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, final, get_args
+from functools import partial
+from typing import Any, final
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -22,29 +23,29 @@ from threadpoolctl import threadpool_limits
 from knowmore._base import Array, choice, is_whole, optional, whole_number
 from knowmore.errors import InvalidInput
 from knowmore.images.codebooks import LARGEST_SEED, Centres, Codebook, KMeansCodebook
-from knowmore.images.covariances import RegionCovariance
 from knowmore.images.embedding import Embedding, by_callers
-from knowmore.images.histograms import LBP, PHOG, ColourHistogram
 from knowmore.images.local import LocalDescriptor
+from knowmore.images.patches import DenseSIFT, SelfSimilarity
 from knowmore.images.pyramids import SpatialPyramid
-from knowmore.images.reading import encoded, named, small
-from knowmore.images.self_similarity import SelfSimilarity
-from knowmore.images.sift import DenseSIFT
+from knowmore.images.reading import encoded, fitted, named, small
 from knowmore.images.storage import LONGEST, Cache, canonical, digest, settings_of
+from knowmore.images.whole import LBP, PHOG, ColourHistogram, RegionCovariance
 
-Kind = Literal[
-    "sift-pyramid",
-    "bow",
-    "colour-sift",
-    "self-similarity",
-    "phog",
-    "lbp",
-    "colours",
-    "covariance",
-    "embedding",
-]
-# Kinds that count visual words.
-WORDED = ("sift-pyramid", "bow", "colour-sift", "self-similarity")
+# The local descriptors of the kinds that count visual words, and the transformers of the others.
+_WORDS: dict[str, Callable[[], LocalDescriptor]] = {
+    "sift-pyramid": DenseSIFT,
+    "bow": DenseSIFT,
+    "colour-sift": partial(DenseSIFT, colour="opponent"),
+    "self-similarity": SelfSimilarity,
+}
+_OTHERS: dict[str, Callable[[], Any]] = {
+    "phog": PHOG,
+    "lbp": LBP,
+    "colours": ColourHistogram,
+    "covariance": RegionCovariance,
+    "embedding": Embedding,
+}
+WORDED, KINDS = tuple(_WORDS), (*_WORDS, *_OTHERS)
 # Called with the number of pictures done, and of all pictures.
 Progress = Callable[[int, int], None]
 
@@ -75,30 +76,21 @@ class Extraction:
     computed: int
 
 
-def steps_of(kind: Kind, codebook: Codebook | None = None) -> tuple[Any, ...]:
+def steps_of(kind: str, codebook: Codebook | None = None) -> tuple[Any, ...]:
     """The steps of a kind of features; those that count visual words need a fitted codebook."""
-    choice("kind", kind, get_args(Kind))
-    if kind not in WORDED:
-        whole = {
-            "phog": PHOG,
-            "lbp": LBP,
-            "colours": ColourHistogram,
-            "covariance": RegionCovariance,
-            "embedding": Embedding,
-        }
-        return (whole[kind](),)
+    choice("kind", kind, KINDS)
+    if kind in _OTHERS:
+        return (_OTHERS[kind](),)
     if codebook is None:
         raise InvalidInput(f"kind={kind!r} needs a codebook. Learn one, or load one.")
     pyramid = SpatialPyramid(1 if kind == "bow" else 3)
-    pyramid.size_ = codebook._fitted("vocabulary_").size
+    pyramid.size_ = fitted(codebook, "vocabulary_").size
     return local_of(kind), codebook, pyramid
 
 
-def local_of(kind: Kind) -> LocalDescriptor:
+def local_of(kind: str) -> LocalDescriptor:
     """The local descriptor of a kind of features that counts visual words."""
-    if kind == "self-similarity":
-        return SelfSimilarity()
-    return DenseSIFT(colour="opponent" if kind == "colour-sift" else None)
+    return _WORDS[kind]()
 
 
 def extract(
@@ -134,15 +126,10 @@ def extract(
 
 
 def described(
-    pictures: Sequence[Any],
-    steps: Sequence[Any],
-    *,
-    longest: int = LONGEST,
-    n_jobs: int = -1,
-    progress: Progress | None = None,
+    pictures: Sequence[Any], steps: Sequence[Any], longest: int, progress: Progress | None = None
 ) -> list[Array | str]:
     """The features of each picture, (D,), as `extract` has them, or the reason why it has none."""
-    found, _ = _in_blocks(_Work(steps, longest), pictures, _jobs(steps, n_jobs), progress)
+    found, _ = _in_blocks(_Work(steps, longest), pictures, _jobs(steps, -1), progress)
     return found
 
 
@@ -290,7 +277,7 @@ def _in_blocks(
     total = 0
     # The threads of BLAS would only get in the way of ours.
     limits = threadpool_limits(1, user_api="blas") if jobs > 1 else nullcontext()
-    with limits, by_callers(), ThreadPoolExecutor(jobs) as pool:
+    with limits, ThreadPoolExecutor(jobs, initializer=by_callers) as pool:
         for results, count in pool.map(work, blocks):
             found += results
             total += count

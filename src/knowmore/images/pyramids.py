@@ -20,7 +20,7 @@ import numpy as np
 from knowmore._base import Array, choice, is_real, whole_number
 from knowmore.errors import InvalidInput
 from knowmore.images.local import Words, values
-from knowmore.images.reading import VectorTransformer
+from knowmore.images.reading import VectorTransformer, fitted
 
 Weights = Literal["match", "equal"] | Sequence[float]
 
@@ -60,7 +60,7 @@ class SpatialPyramid(VectorTransformer):
 
     def transform(self, X: Any) -> Array:
         """The weighted histograms of n pictures, (n, size (4^levels - 1) / 3)."""
-        words = values(Words, X, "codebook", self._fitted("size_"))
+        words = values(Words, X, "codebook", fitted(self, "size_"))
         weights = level_weights(self.levels, self.weights)
         cells = 2 ** (self.levels - 1)
         histograms = []
@@ -74,7 +74,7 @@ class SpatialPyramid(VectorTransformer):
     _prefix = "pyramid"
 
     def _columns(self) -> int:
-        return cells_of(self.levels) * int(self._fitted("size_"))
+        return cells_of(self.levels) * int(fitted(self, "size_"))
 
     def _check(self) -> None:
         level_weights(self.levels, self.weights)

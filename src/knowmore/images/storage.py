@@ -35,6 +35,7 @@ from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 from knowmore.images.codebooks import Codebook
 from knowmore.images.embedding import EXTRA, Embedding, is_onnx
+from knowmore.images.reading import fitted
 
 # Increase it when the same settings give other numbers: entries of older caches become invalid.
 VERSION = 2
@@ -88,7 +89,7 @@ def _facts(step: Any) -> Any:
         if isinstance(step, Embedding) and is_onnx(step.model):
             facts["model"] = digest(Path(step.model).read_bytes()).hex()
         return facts
-    arrays = vars(step._fitted("vocabulary_")).items()
+    arrays = vars(fitted(step, "vocabulary_")).items()
     parts = [canonical([n, a.dtype.str, a.shape]).encode() + a.tobytes() for n, a in arrays]
     return digest(b"".join(parts)).hex()
 

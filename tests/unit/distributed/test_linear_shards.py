@@ -197,6 +197,22 @@ def test_a_grid_that_is_given_needs_one_pass():
     assert sorted(passes) == [0, 0, 0, 1, 1, 1]
 
 
+@pytest.mark.parametrize("flat", [True, False])
+def test_a_regressor_reads_once_on_both_its_grids(flat):
+    targets = Z[:, 0] if flat else Z
+    grids = {
+        "resolution": Grid.covering(2 * X),
+        "y_resolution": Grid.covering(2 * targets.reshape(90, -1)),
+    }
+    shards, passes = [*zip(split(X), split(targets), strict=True)], []
+    asked = [delayed(lambda k: passes.append(k) or shards[k])(k) for k in range(len(shards))]
+    whole = fit(LinearGPRegressor(**grids), asked)
+    assert sorted(passes) == [*range(len(shards))]
+    alone = LinearGPRegressor(**grids).fit(X, targets)
+    assert whole.digest() == alone.digest()
+    assert (whole.predict(X) == alone.predict(X)).all()
+
+
 @pytest.mark.parametrize("split_every", [2, 3, 7])
 def test_any_tree_and_order(split_every):
     order = RNG.permutation(90)

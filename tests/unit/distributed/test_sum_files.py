@@ -6,6 +6,7 @@ import io
 import json
 import os
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ from knowmore.distributed import fit, load_sums, refresh_sums, refreshing, save_
 from knowmore.linalg import Sums
 from knowmore.linalg.sums import Group, _Products
 
+FORMATS = Path(__file__).parents[2] / "formats"
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = np.arange(60) % 3
@@ -134,6 +136,9 @@ DAMAGED = (
         {"log_weights": True},
         {"bits": 21.0},
         {"label": 5},
+        {"sample_weight": 5},
+        {"columns": 5},
+        {"columns": "ab"},
         {"source": "0.npz"},
         {"source": {"size": 3}},
         {"source": {"size": 3, "changed": "now"}},
@@ -223,6 +228,22 @@ def test_sums_of_no_rows_are_damage_although_the_digest_is_right(what, tmp_path)
     with pytest.raises(KnowmoreError) as caught:
         load_sums(path)
     assert str(caught.value) == DAMAGED.format(path=path)
+
+
+@pytest.mark.parametrize("kind", ["classifier", "exact", "regressor"])
+def test_sums_of_an_earlier_version_are_the_sums_of_the_same_rows(kind):
+    """Files of version 1, of these rows: its grids had no centres, and numbers two words."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(-50, 50, (40, 3)) / 8, np.arange(40) % 3
+    Y, weights = X @ rng.normal(size=(3, 2)).round(2) + 1, rng.integers(1, 4, 40)
+    held = load_sums(FORMATS / f"1-sums-{kind}.kms")
+    if kind == "regressor":
+        fresh = LinearGPRegressor(resolution=held.grid_, y_resolution=held.y_grid_)
+        fresh.fit(X, Y, weights)
+    else:
+        fresh = LinearGPClassifier(resolution=held.grid_).fit(X, y, weights)
+    assert held.digest() == fresh.digest()
+    assert (held.predict(X) == fresh.predict(X)).all()
 
 
 def test_any_damage_raises_or_changes_nothing(tmp_path):

@@ -22,7 +22,6 @@ from knowmore.images import (
     LBP,
     PHOG,
     DenseSIFT,
-    DenseSURF,
     Embedding,
     ForestCodebook,
     KMeansCodebook,
@@ -50,7 +49,6 @@ FEATURES = {
     "kmeans": make_pipeline(DenseSIFT(), KMeansCodebook(30), Pyramid(2)),
     "forest": make_pipeline(DenseSIFT(), ForestCodebook(60, trees=3), Pyramid(2)),
     "opponent": make_pipeline(DenseSIFT(colour="opponent"), KMeansCodebook(30), Pyramid(1)),
-    "surf": make_pipeline(DenseSURF(), KMeansCodebook(30), Pyramid(1)),
     "lbp": make_pipeline(LBP()),
     "covariance": make_pipeline(RegionCovariance()),
 }

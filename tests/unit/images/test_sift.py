@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_sample_images
 
 from knowmore import KnowmoreError
-from knowmore.images import DenseSIFT, DenseSURF
-from knowmore.images.sift import _directions
+from knowmore.images import DenseSIFT
+from knowmore.images.patches import _directions
 
 cv2 = pytest.importorskip("cv2", reason="needs the extra images")
 
@@ -266,30 +266,3 @@ def test_a_grey_picture_has_no_edges_of_colour(colour):
     (found,) = DenseSIFT(colour=colour).transform([NOISE])
     assert not found.vectors[:, :256].any()
     assert found.vectors[:, 256:].any()
-
-
-def naive_surf(image, patch, step):
-    h, w = image.shape
-    gx, gy = gradient(image)
-    vectors = []
-    for top in range((h - patch) % step // 2, h - patch + 1, step):
-        for left in range((w - patch) % step // 2, w - patch + 1, step):
-            d = []
-            for cell in np.ndindex(4, 4):
-                side = patch / 4
-                y, x = np.array([top, left]) + (np.array(cell) + 0.5) * side - 0.5
-                along_y = np.maximum(1 - abs(np.arange(h) - y) / side, 0)
-                along_x = np.maximum(1 - abs(np.arange(w) - x) / side, 0)
-                weight = np.outer(along_y, along_x)
-                d += [(weight * each).sum() for each in (gx, abs(gx), gy, abs(gy))]
-            vectors.append(np.array(d) / max(np.linalg.norm(d), 1))
-    return np.array(vectors)
-
-
-@pytest.mark.parametrize("image", [NOISE, FAINT], ids=["noise", "faint"])
-def test_surf_equals_the_definition(image):
-    (found,) = DenseSURF(16, 5).transform([image])
-    want = naive_surf(image / 255, 16, 5)
-    assert found.vectors.dtype == np.float32
-    assert abs(found.vectors - want).max() <= 16**2 * np.finfo(np.float32).eps
-    assert not DenseSURF().transform([np.full((20, 20), 9, np.uint8)])[0].vectors.any()

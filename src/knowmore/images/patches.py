@@ -1,4 +1,4 @@
-"""Patches described by the directions of their gradients: SIFT, and the shorter SURF.
+"""Patches described by the directions of their gradients (SIFT), or by what is like their centre.
 
 `DenseSIFT` describes patches on a dense grid, as Lazebnik, Schmid and Ponce (2006) do.
 
@@ -11,7 +11,13 @@ patches.
 The 128 numbers d of a patch become d / max(|d|, contrast): noise is not amplified where there is
 next to nothing to see. The others are cut off at 0.2 and scaled to length one again (Lowe 2004).
 
-`DenseSURF` sums g_x, |g_x|, g_y and |g_y| in the same cells (Bay, Tuytelaars and Van Gool 2006).
+`SelfSimilarity` describes which parts of a patch look like its centre, in any colour or texture:
+local self-similarities of Shechtman and Irani (2007). The small square at the centre of a patch is
+compared with those around it: at displacement s, S(s) = exp(-D(s) / max(v, noise)), where D is the
+sum of squared differences and v the largest D at a displacement of at most one pixel along each
+axis, so that a sharp edge may be as unlike as it is when moved by one. Displacements belong to 80
+bins, twenty angles and four radii that grow geometrically; the largest S of each bin counts, and
+the 80 numbers are stretched to reach from zero to one.
 """
 
 from __future__ import annotations
@@ -22,11 +28,10 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from knowmore._base import Array, number, optional
+from knowmore._base import Array, number, optional, whole_number
 from knowmore.errors import InvalidInput
-from knowmore.images.colours import Space, in_space
 from knowmore.images.local import LocalDescriptor
-from knowmore.images.reading import pixels
+from knowmore.images.reading import Space, in_space, pixels
 
 CELLS, DIRECTIONS, CUT = 4, 8, 0.2
 # The width of the Gaussian whose derivative gives the gradient, in pixels, and its reach.
@@ -34,6 +39,9 @@ SIGMA, REACH = 0.8, 2
 # Lowe's bytes: 512 for one, at most 255. They take a quarter of the memory of floats.
 UNIT, LARGEST = 512, 255
 _COLOURS = ("opponent", "rgb", "rg", "hsv")
+# Of self-similarities: the bins, and the difference of grey values in [0, 1] that may be noise.
+ANGLES, RADII = 20, 4
+NOISE = 4 / 255
 
 
 @final
@@ -79,7 +87,7 @@ class DenseSIFT(LocalDescriptor):
     def _vectors(self, channels: Array, tops: Array, lefts: Array) -> Array:
         vectors = [
             _normalised(
-                _cells(_directions(*_gradient(channel)), self.patch, tops, lefts), self.contrast
+                cell_sums(_directions(*gradient(channel)), self.patch, tops, lefts), self.contrast
             )
             for channel in np.moveaxis(channels, 2, 0)
         ]
@@ -87,7 +95,9 @@ class DenseSIFT(LocalDescriptor):
 
     def _check(self) -> None:
         super()._check()
-        _check_gradients(self.patch, self.contrast)
+        number("contrast", self.contrast, "(0, inf)")
+        if self.patch % CELLS:
+            raise InvalidInput(f"patch={self.patch} must be a multiple of {CELLS}.")
         if self.colour not in (None, *_COLOURS):
             known = ", ".join(f'"{each}"' for each in _COLOURS[:-1])
             problem = f"colour={self.colour!r} is not known."
@@ -96,47 +106,63 @@ class DenseSIFT(LocalDescriptor):
 
 @final
 @dataclass(eq=False, repr=False)
-class DenseSURF(LocalDescriptor):
-    """Half as many numbers as `DenseSIFT`: 64 sums of the gradient and of its size.
+class SelfSimilarity(LocalDescriptor):
+    """Local self-similarities on a grid: pictures of any size to one `Descriptors` each.
 
     Parameters
     ----------
-    patch, step, scales, longest, n_jobs, contrast : as for `DenseSIFT`
+    patch : the side of a patch in pixels, odd
+    step : the distance of neighbouring patches in pixels; the grid is centred in the picture
+    scales : the picture is described at each of these scales; 1 is its own size
+    longest : pictures with a longer side than this are first reduced to it; None keeps their size
+    n_jobs : threads; None is one, -1 as many as there are cores
+    inner : the side of the squares that are compared, in pixels, odd
 
-    Each of 4 x 4 cells has the sums of g_x, |g_x|, g_y and |g_y|; the vectors are float32, of
-    length one where there is contrast. The gradient and the weights are those of `DenseSIFT`, not
-    the box filters that Bay et al. use for speed.
+    The vectors are uint8, 255 for one. Where all is equally alike they are zero.
 
     Examples
     --------
     >>> picture = np.random.default_rng(0).random((64, 48))
-    >>> DenseSURF().transform([picture])
-    [Descriptors(35 of 64 numbers)]
+    >>> SelfSimilarity().transform([picture])
+    [Descriptors(3 of 80 numbers)]
     """
 
+    patch: int = 41
     _: KW_ONLY
-    contrast: float = 1.0
+    inner: int = 5
 
     @property
     def width(self) -> int:
         """The length of a descriptor."""
-        return CELLS**2 * 4
+        return ANGLES * RADII
 
     def _vectors(self, channels: Array, tops: Array, lefts: Array) -> Array:
-        gx, gy = _gradient(channels[:, :, 0])
-        d = _cells(np.dstack([gx, abs(gx), gy, abs(gy)]), self.patch, tops, lefts)
-        length = np.linalg.norm(d, axis=1, keepdims=True)
-        return np.asarray(d / np.maximum(length, np.float32(self.contrast)))
+        cv2 = optional("cv2", "images")
+        image = channels[:, :, 0]
+        reach = (self.patch - self.inner) // 2
+        h, w = image.shape[0] - 2 * reach, image.shape[1] - 2 * reach
+        here = image[reach : reach + h, reach : reach + w]
+        # The squares of the patches, among the squares that lie `reach` from the border.
+        centre = np.ix_(tops + self.inner // 2, lefts + self.inner // 2)
+        nearest = np.full((ANGLES * RADII, len(tops), len(lefts)), np.inf, dtype=np.float32)
+        jitter = np.zeros(nearest.shape[1:], dtype=np.float32)
+        for y, x, bin_ in displacements(reach):
+            there = image[reach + y : reach + y + h, reach + x : reach + x + w]
+            squares = np.square(here - there)
+            size = (self.inner, self.inner)
+            sums = cv2.boxFilter(squares, cv2.CV_32F, size, normalize=False)[centre]
+            np.minimum(nearest[bin_], sums, out=nearest[bin_])
+            if max(abs(y), abs(x)) == 1:
+                np.maximum(jitter, sums, out=jitter)
+        unlike = np.maximum(jitter, self.inner**2 * NOISE**2)
+        return _stretched(np.exp(-np.maximum(nearest, 0) / unlike).reshape(len(nearest), -1).T)
 
     def _check(self) -> None:
         super()._check()
-        _check_gradients(self.patch, self.contrast)
-
-
-def _check_gradients(patch: int, contrast: float) -> None:
-    number("contrast", contrast, "(0, inf)")
-    if patch % CELLS:
-        raise InvalidInput(f"patch={patch} must be a multiple of {CELLS}.")
+        whole_number("inner", self.inner, 1)
+        if self.inner % 2 == 0 or self.patch % 2 == 0 or self.patch < self.inner + 4:
+            sides = f"patch={self.patch} and inner={self.inner}"
+            raise InvalidInput(f"{sides} must be odd, and patch larger than inner by 4 or more.")
 
 
 def _smooth_channels(rgb: Array, space: Space) -> Array:
@@ -152,7 +178,7 @@ def _smooth_channels(rgb: Array, space: Space) -> Array:
     return found
 
 
-def _cells(maps: Array, patch: int, tops: Array, lefts: Array) -> Array:
+def cell_sums(maps: Array, patch: int, tops: Array, lefts: Array) -> Array:
     """The sums of maps (h, w, b) in the cells of each patch, (k, 16 b), float32."""
     cv2 = optional("cv2", "images")
     width = patch // CELLS
@@ -169,7 +195,7 @@ def _cells(maps: Array, patch: int, tops: Array, lefts: Array) -> Array:
     return np.asarray(found.reshape(len(rows) * len(columns), -1))
 
 
-def _gradient(channel: Array) -> tuple[Array, Array]:
+def gradient(channel: Array) -> tuple[Array, Array]:
     """Differences along x and y under a Gaussian; a unit step over one pixel gives at most one."""
     cv2 = optional("cv2", "images")
     t = np.arange(-REACH, REACH + 1)
@@ -212,3 +238,22 @@ def _normalised(d: Array, contrast: float) -> Array:
     cut = np.minimum(d[clear], CUT)
     d[clear] = cut / np.linalg.norm(cut, axis=1, keepdims=True)
     return np.asarray(np.minimum(np.rint(d * UNIT), LARGEST), dtype=np.uint8)
+
+
+def displacements(reach: int) -> list[tuple[int, int, int]]:
+    """All (y, x, bin) with a distance from one to `reach`; bins by radius, then by angle."""
+    y, x = np.indices((2 * reach + 1,) * 2) - reach
+    distance = np.hypot(y, x)
+    near = (distance >= 1) & (distance <= reach)
+    y, x, distance = y[near], x[near], distance[near]
+    # A displacement of exactly `reach` belongs to the last ring.
+    ring = np.minimum((np.log(distance) / np.log(reach) * RADII).astype(int), RADII - 1)
+    angle = np.floor(np.arctan2(-y, x) / (2 * np.pi) * ANGLES + 0.5).astype(int) % ANGLES
+    return list(zip(y.tolist(), x.tolist(), (ring * ANGLES + angle).tolist(), strict=True))
+
+
+def _stretched(S: Array) -> Array:
+    """Rows (k, 80) stretched to reach from zero to one, as uint8; those without contrast zero."""
+    low, high = S.min(axis=1, keepdims=True), S.max(axis=1, keepdims=True)
+    stretched = (S - low) / np.where(high > low, high - low, 1)
+    return np.asarray(np.rint(stretched * 255), dtype=np.uint8)

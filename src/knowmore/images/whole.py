@@ -1,7 +1,13 @@
-"""Histograms of the pixels of a picture, over ever finer cells.
+"""Vectors of whole pictures, over ever finer cells: histograms of pixels, and covariances.
 
 Each pixel votes for a bin: for the direction of an edge (`PHOG`), for the pattern of its neighbours
 (`LBP`), or for a colour (`ColourHistogram`). Cells and levels are those of `pyramids`.
+
+`RegionCovariance` (Tuzel, Porikli and Meer 2006): each pixel has nine numbers f: its place (x, y),
+red, green and blue, and of its grey value |I_x|, |I_y|, |I_xx|, |I_yy|. A cell is described by
+their covariance C. Covariances are compared by the log-Euclidean distance |log C - log C'| (Arsigny
+et al. 2006), which is Euclidean between the vectors of log C: an RBF kernel of them is positive
+definite.
 """
 
 from __future__ import annotations
@@ -9,15 +15,23 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, final
+from itertools import pairwise
+from typing import Any, Literal, final
 
 import numpy as np
 
 from knowmore._base import Array, choice, number, optional, whole_number
 from knowmore.errors import InvalidInput
-from knowmore.images.colours import RANGES, Space, in_space
 from knowmore.images.pyramids import Weights, cells_of, histogram, level_weights, pyramid
-from knowmore.images.reading import VectorTransformer, named, pixels, threaded
+from knowmore.images.reading import (
+    RANGES,
+    Space,
+    VectorTransformer,
+    in_space,
+    named,
+    pixels,
+    threaded,
+)
 
 # The defaults of MATLAB's edge(..., "canny"). Edges are sought in a smoothed picture; strong ones
 # are above this quantile of the gradient's length, weak ones, which count where they touch strong
@@ -29,27 +43,16 @@ _PARTS = 1024
 _ROUNDING = 1e-5
 # 2^16 patterns of neighbours still fit into a table.
 _MOST_POINTS = 16
-
-
-class Votes(NamedTuple):
-    """Votes of k pixels of a picture (h, w).
-
-    shape : h, w
-    y, x : where they are, (k,)
-    bins : what they vote for, (k,)
-    weights : how much each vote counts, (k,); None: all the same
-    """
-
-    shape: tuple[int, ...]
-    y: Array
-    x: Array
-    bins: Array
-    weights: Array | None = None
+# The numbers of a pixel that vary together in a region.
+_FEATURES = 9
+# The variance of one step of 255 in a value of [0, 1]: what is less cannot be seen. It is added to
+# the variance of every feature, so that a flat cell has a logarithm.
+_UNSEEN = 1 / 255**2
 
 
 @dataclass(eq=False, repr=False)
-class PixelHistogram(VectorTransformer):
-    """Counts the votes of pixels in the cells of every level. Each level sums to its weight."""
+class WholePicture(VectorTransformer):
+    """Describes the cells of every level by as many numbers each."""
 
     _: KW_ONLY
     levels: int = 3
@@ -57,43 +60,49 @@ class PixelHistogram(VectorTransformer):
     n_jobs: int | None = None
 
     @abstractmethod
-    def _votes(self, picture: Any, name: str) -> Votes:
-        """The votes of a picture's pixels; `name` is for errors."""
+    def _describe(self, picture: Any, name: str) -> Array:
+        """The vector of a picture; `name` is for errors."""
 
     @abstractmethod
-    def _bins(self) -> int:
-        """The number of bins."""
+    def _numbers(self) -> int:
+        """The length of the part of a cell."""
 
     def transform(self, X: Any) -> Array:
-        """The histograms of n pictures, (n, bins (4^levels - 1) / 3)."""
+        """The vectors of n pictures, (n, numbers of a cell (4^levels - 1) / 3)."""
         self._check()
         return np.stack(threaded(self._describe, named(X), self.n_jobs))
 
-    def _describe(self, picture: Any, name: str) -> Array:
-        shape, y, x, bins, weights = self._votes(picture, name)
-        cells, (h, w) = cells_along(shape, self.levels, name), shape
-        finest = histogram(y * cells // h, x * cells // w, bins, (cells, self._bins()), weights)
+    def _finest(self, shape: tuple[int, ...], name: str) -> int:
+        """The number of cells along a side at the finest level; each must have a pixel."""
+        h, w = shape
+        cells: int = 2 ** (self.levels - 1)
+        if min(h, w) < cells:
+            raise InvalidInput(f"{name} has {w} x {h} pixels. Use fewer than {self.levels} levels.")
+        return cells
+
+    def _histograms(
+        self, name: str, shape: tuple[int, ...], places: Any, bins: Array, votes: Any = None
+    ) -> Array:
+        """How often bins occur in the cells of every level; each level sums to its weight.
+
+        shape : of the picture, (h, w)
+        places : rows and columns of pixels; bins : their bins; votes : how much each pixel counts
+        """
+        cells, (h, w), (y, x) = self._finest(shape, name), shape, places
+        row, column = (y * cells // h).ravel(), (x * cells // w).ravel()
+        finest = histogram(row, column, bins.ravel(), (cells, self._numbers()), votes)
         return pyramid(finest, level_weights(self.levels, self.weights))
 
     def _columns(self) -> int:
-        return cells_of(self.levels) * self._bins()
+        return cells_of(self.levels) * self._numbers()
 
     def _check(self) -> None:
         level_weights(self.levels, self.weights)
 
 
-def cells_along(shape: tuple[int, ...], levels: int, name: str) -> int:
-    """The number of cells along a side at the finest level; each must have a pixel."""
-    h, w = shape
-    cells: int = 2 ** (levels - 1)
-    if min(h, w) < cells:
-        raise InvalidInput(f"{name} has {w} x {h} pixels. Use fewer than {levels} levels.")
-    return cells
-
-
 @final
 @dataclass(eq=False, repr=False)
-class PHOG(PixelHistogram):
+class PHOG(WholePicture):
     """The directions of a picture's edges, over 1 x 1, 2 x 2, 4 x 4, ... cells.
 
     These are the pyramid histograms of oriented gradients of Bosch, Zisserman and Munoz (2007).
@@ -128,7 +137,7 @@ class PHOG(PixelHistogram):
 
     _prefix = "phog"
 
-    def _votes(self, picture: Any, name: str) -> Votes:
+    def _describe(self, picture: Any, name: str) -> Array:
         image = pixels(picture, name, "L")
         gx, gy = _sobel(image)
         y, x = np.nonzero(_edges(image))
@@ -136,9 +145,9 @@ class PHOG(PixelHistogram):
         turn = np.arctan2(gy, gx) / np.deg2rad(self.degrees) % 1
         # A tiny negative angle is rounded to a whole turn, which is none.
         direction = (turn * self.bins).astype(np.intp) % self.bins
-        return Votes(image.shape, y, x, direction, np.hypot(gx, gy))
+        return self._histograms(name, image.shape, (y, x), direction, np.hypot(gx, gy))
 
-    def _bins(self) -> int:
+    def _numbers(self) -> int:
         return self.bins
 
     def _check(self) -> None:
@@ -150,7 +159,7 @@ class PHOG(PixelHistogram):
 
 @final
 @dataclass(eq=False, repr=False)
-class LBP(PixelHistogram):
+class LBP(WholePicture):
     """Local binary patterns: which of a pixel's neighbours are at least as light as it is.
 
     Ojala, Pietikainen and Maenpaa (2002). The neighbours lie on a circle, and are interpolated
@@ -180,11 +189,10 @@ class LBP(PixelHistogram):
 
     _prefix = "lbp"
 
-    def _votes(self, picture: Any, name: str) -> Votes:
+    def _describe(self, picture: Any, name: str) -> Array:
         image = pixels(picture, name, "L").astype(np.int64)
-        y, x = (each.ravel() for each in np.indices(image.shape))
         bins = _uniform(self.points, self.invariant)[self._patterns(image)]
-        return Votes(image.shape, y, x, bins.ravel())
+        return self._histograms(name, image.shape, np.indices(image.shape), bins)
 
     def _patterns(self, image: Array) -> Array:
         """Which neighbours of each pixel are at least as light, bit by bit, (h, w)."""
@@ -203,7 +211,7 @@ class LBP(PixelHistogram):
             patterns |= (between >= _PARTS**2 * image).astype(np.intp) << bit
         return patterns
 
-    def _bins(self) -> int:
+    def _numbers(self) -> int:
         return self.points + 2 if self.invariant else self.points * (self.points - 1) + 3
 
     def _check(self) -> None:
@@ -214,7 +222,7 @@ class LBP(PixelHistogram):
 
 @final
 @dataclass(eq=False, repr=False)
-class ColourHistogram(PixelHistogram):
+class ColourHistogram(WholePicture):
     """How often colours occur, over 1 x 1, 2 x 2, 4 x 4, ... cells.
 
     Parameters
@@ -240,23 +248,65 @@ class ColourHistogram(PixelHistogram):
 
     _prefix = "colour"
 
-    def _votes(self, picture: Any, name: str) -> Votes:
+    def _describe(self, picture: Any, name: str) -> Array:
         channels = in_space(pixels(picture, name, "RGB"), self.space)
         low, high = RANGES[self.space]
         # A value between two parts belongs to the upper one, and the largest to the last.
         place = (channels - low) / (high - low) * self.bins + _ROUNDING
         parts = np.clip(place.astype(np.intp), 0, self.bins - 1)
-        y, x = (each.ravel() for each in np.indices(parts.shape[:2]))
         bins = np.ravel_multi_index(tuple(np.moveaxis(parts, 2, 0)), (self.bins,) * len(low))
-        return Votes(parts.shape[:2], y, x, np.asarray(bins).ravel())
+        return self._histograms(name, bins.shape, np.indices(bins.shape), bins)
 
-    def _bins(self) -> int:
+    def _numbers(self) -> int:
         return int(self.bins ** len(RANGES[self.space][0]))
 
     def _check(self) -> None:
         whole_number("bins", self.bins, 1, 256)
         choice("space", self.space, RANGES)
         super()._check()
+
+
+@final
+@dataclass(eq=False, repr=False)
+class RegionCovariance(WholePicture):
+    """The covariance of place, colour and gradients, over 1 x 1, 2 x 2, 4 x 4, ... cells.
+
+    Parameters
+    ----------
+    levels : how many; 3 goes to 4 x 4 cells
+    weights : of each level, coarse to fine: "equal", "match" as in `SpatialPyramid`, or a number
+        for each level
+    n_jobs : threads; None is one, -1 as many as there are cores
+
+    The 45 numbers of a cell are the upper triangle of log C; off the diagonal they are multiplied
+    by the square root of two, and all by that of weight / cells of the level. So the squared
+    distance of two vectors is the weighted mean of |log C - log C'|^2 over the cells of each level,
+    summed over levels. They are not histograms: an RBF kernel suits them.
+
+    Examples
+    --------
+    >>> picture = np.random.default_rng(0).random((64, 48, 3))
+    >>> RegionCovariance(levels=2).transform([picture]).shape
+    (1, 225)
+    """
+
+    _prefix = "covariance"
+
+    def _describe(self, picture: Any, name: str) -> Array:
+        rgb = pixels(picture, name, "RGB")
+        grey = pixels(picture, name, "L")
+        self._finest(grey.shape, name)
+        F = _features(rgb, grey)
+        weights = level_weights(self.levels, self.weights)
+        return np.concatenate(
+            [
+                np.sqrt(weight / 4**level) * _logarithms(_covariances(F, 2**level)).ravel()
+                for level, weight in enumerate(weights)
+            ]
+        )
+
+    def _numbers(self) -> int:
+        return _FEATURES * (_FEATURES + 1) // 2
 
 
 def _uniform(points: int, invariant: bool) -> Array:
@@ -286,3 +336,39 @@ def _edges(image: Array) -> Array:
     gx, gy = _sobel(cv2.GaussianBlur(image, (0, 0), _SMOOTHING, borderType=cv2.BORDER_REPLICATE))
     strong = float(np.quantile(np.hypot(gx.astype(np.float32), gy.astype(np.float32)), _STRONG))
     return np.asarray(cv2.Canny(gx, gy, _WEAK * strong, strong, L2gradient=True))
+
+
+def _features(rgb: Array, grey: Array) -> Array:
+    """The nine numbers of each pixel, (h, w, 9): places, colours and grey values in [0, 1]."""
+    cv2 = optional("cv2", "images")
+    h, w = grey.shape
+    y, x = np.indices((h, w))
+    image = grey / 255
+    slope = partial(cv2.filter2D, image, cv2.CV_64F, borderType=cv2.BORDER_REPLICATE)
+    first, second = np.array([[-0.5, 0, 0.5]]), np.array([[1.0, -2, 1]])
+    slopes = [abs(slope(kernel)) for kernel in (first, first.T, second, second.T)]
+    return np.dstack([(x + 0.5) / w, (y + 0.5) / h, rgb / 255, *slopes])
+
+
+def _covariances(F: Array, cells: int) -> Array:
+    """The covariance of the features (h, w, 9) in each of the cells, row by row, (cells^2, 9, 9).
+
+    A pixel in row y belongs to cell y cells // h, as in a histogram.
+    """
+    rows, columns = (-(-np.arange(cells + 1) * side // cells) for side in F.shape[:2])
+    found = []
+    for top, bottom in pairwise(rows):
+        for left, right in pairwise(columns):
+            Z = F[top:bottom, left:right].reshape(-1, _FEATURES)
+            Z = Z - Z.mean(axis=0)
+            found.append(Z.T @ Z / len(Z))
+    return np.stack(found)
+
+
+def _logarithms(C: Array) -> Array:
+    """log(C + unseen) of covariances (k, 9, 9) as vectors, (k, 45), of the norm of log C."""
+    values, V = np.linalg.eigh(C)
+    logs = np.log(np.maximum(values, 0) + _UNSEEN)
+    L = (V * logs[:, None, :]) @ np.swapaxes(V, 1, 2)
+    i, j = np.triu_indices(_FEATURES)
+    return np.asarray(L[:, i, j] * np.where(i == j, 1, np.sqrt(2)))
