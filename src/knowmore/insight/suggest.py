@@ -195,8 +195,8 @@ def _values(criterion: str, pool: _Pool) -> Array:
         return np.asarray(-apart / np.sqrt(pool.variance))
     doubt = np.maximum(1 - apart / 2, _LEAST_DOUBT)
     # `_asked` refuses this criterion for forests.
-    (((process, _),),) = pool.trees
-    return np.asarray(doubt * process.reduction(doubt))
+    assert pool.only is not None
+    return np.asarray(doubt * pool.only.reduction(doubt))
 
 
 def _apart(mean: Array) -> Array:
@@ -337,15 +337,16 @@ class _Pool:
     A model that is one Gaussian process is one tree of one leaf. What the trees of a regressor
     disagree on is part of its variance, and stays: the means do not move there.
 
+    only : the pool of a model that is one Gaussian process, else None
     trees : of each the leaves, each with the numbers of its rows
     """
 
     def __init__(self, gp: Any, X: Any, following: Following | None) -> None:
         self.names = gp.names
         self.apart: Array | float = 0.0
-        if gp.one_covariance:
-            process = _Process(gp, X, gp.names, following)
-            self.trees = [[(process, np.arange(X.shape[0]))]]
+        self.only = _Process(gp, X, gp.names, following) if gp.one_covariance else None
+        if self.only is not None:
+            self.trees = [[(self.only, np.arange(X.shape[0]))]]
             return
         self.trees = [
             [(answered(self._leaf(leaf), X, rows), rows) for leaf, rows in tree]
@@ -369,6 +370,8 @@ class _Pool:
 
     def _averaged(self, ask: Callable[[_Process], Array]) -> Array:
         """The mean over the trees of the answers of their leaves for each row, (u,) or (u, M)."""
+        if self.only is not None:
+            return ask(self.only)
         trees = []
         for tree in self.trees:
             order = np.concatenate([rows for _, rows in tree]).argsort()
