@@ -412,7 +412,7 @@ def test_features_in_other_words_are_noticed_by_all_that_ask(model, new, tmp_pat
 
 def test_a_service_says_which_vectors_it_takes(model):
     with knowmore.open(model) as store, pytest.raises(InvalidInput) as caught:
-        Answering(store, 1, 0.05)([[1.0, 2.0]])
+        Answering(store, 0.05)([[1.0, 2.0]])
     assert str(caught.value) == (
         "Row 0 has 2 numbers, but the model has 420 features. They are those of a picture: "
         "knowmore features NEW -o new.npz --like m.km"

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
+from fastapi import HTTPException
 from sklearn.base import is_classifier
 
 from knowmore._base import Array, is_real, some
 from knowmore.errors import InvalidInput, NoExamples
 from knowmore.export import column_names
-from knowmore.web.following import TooSlow
 from knowmore.workbench import Predictor, RowPrediction, describing
 
 # Rows between two looks at the clock.
@@ -25,12 +25,12 @@ class Answering:
     """A model at one moment, which answers from any thread.
 
     store : an open file
-    version : the number of the last entry of the file's journal
     rate : the fraction of known examples that may be called unknown; 0: none is
     """
 
-    def __init__(self, store: Any, version: int, rate: float) -> None:
-        self.version, self.count = version, len(store.ids_)
+    def __init__(self, store: Any, rate: float) -> None:
+        entries = store.log()
+        self.version, self.count = entries[-1].number if entries else 0, len(store.ids_)
         self.is_classifier = bool(is_classifier(store))
         self.columns: tuple[str, ...] = ()
         # Clients need not know in which folder the file is.
@@ -64,8 +64,10 @@ class Answering:
 
     def _by_name(self, row: dict[str, Any], i: int) -> Iterator[float]:
         if missing := [name for name in self.columns if name not in row]:
-            problem = f"Row {i} lacks {some(missing)}."
-            raise InvalidInput(f"{problem} Give a number for each feature: {some(self.columns)}.")
+            raise InvalidInput(
+                f"Row {i} lacks {some(missing)}. Give a number for each feature: "
+                f"{some(self.columns)}."
+            )
         for name in self.columns:
             value = row[name]
             if not is_real(value):
@@ -73,14 +75,13 @@ class Answering:
             yield value
 
     def __call__(self, given: Sequence[Any], seconds: float = np.inf) -> list[RowPrediction]:
-        """An answer for each row; raises TooSlow if all take longer than so many seconds."""
+        """An answer for each row; status 503 if all take longer than so many seconds."""
         X, deadline = self.rows(given), time.monotonic() + seconds
         answers: list[RowPrediction] = []
         for begin in range(0, len(X), _AT_ONCE):
             if time.monotonic() > deadline:
-                raise TooSlow(
-                    f"{len(X)} rows take longer than {seconds:g} s. Ask about fewer at a time."
-                )
+                words = f"{len(X)} rows take longer than {seconds:g} s. Ask about fewer at a time."
+                raise HTTPException(503, words)
             answers += self._answers(X[begin : begin + _AT_ONCE])
         return answers
 

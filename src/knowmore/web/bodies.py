@@ -1,10 +1,14 @@
-"""The JSON bodies of a studio: requests of a page, and answers."""
+"""The requests of a page as a studio takes them, their JSON bodies, and the answers."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat
+from fastapi import Body, Depends, Header, Query, Request
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, Json
+
+from knowmore.errors import InvalidInput
+from knowmore.web.drawing import Bounds, FieldGrid
 
 # The most examples of one edit, and the most pictures that may wait.
 _MOST: Final = 10_000
@@ -42,7 +46,39 @@ Places = Annotated[list[tuple[Value, Value]], Field(min_length=1, max_length=_MO
 ColumnName = Literal["id", "label", "contributor", "predicted", "unseen"]
 
 
-# -- requests ------------------------------------------------------------------------------------
+# -- parameters of a request ---------------------------------------------------------------------
+
+
+def bounded(x0: Value, x1: Value, y0: Value, y1: Value, w: int, h: int) -> FieldGrid:
+    """A grid within bounds, which are not empty."""
+    if x0 >= x1 or y0 >= y1:
+        raise InvalidInput("The bounds are empty: x0 must be below x1, and y0 below y1.")
+    return FieldGrid(Bounds(x0, x1, y0, y1), w, h)
+
+
+async def _grid(
+    x0: Value, x1: Value, y0: Value, y1: Value, w: Side = 96, h: Side = 96
+) -> FieldGrid:
+    return bounded(x0, x1, y0, y1, w, h)
+
+
+async def _sent(request: Request) -> bytes:
+    return await request.body()
+
+
+Side = Annotated[int, Query(ge=8, le=256)]
+Seen = Annotated[FieldGrid, Depends(_grid)]
+Sent = Annotated[bytes, Depends(_sent)]
+Key = Annotated[str, Header(alias="Idempotency-Key", min_length=8, max_length=100)]
+Number = Annotated[int | None, Query(ge=0, le=2**53)]
+# As JSON: 7 and "7" are different examples.
+OneId = Annotated[Json[Whole | Text] | None, Query()]
+OnePicture = Annotated[int | None, Query(ge=1, le=2**53)]
+TrialNoise = Annotated[FiniteFloat | None, Query(ge=0, le=1e6)]
+TrialScale = Annotated[FiniteFloat | None, Query(gt=0, le=1e9)]
+
+
+# -- bodies --------------------------------------------------------------------------------------
 
 
 class RequestBody(BaseModel):
@@ -157,6 +193,7 @@ EditBody = Annotated[
     | AnswerBody
     | MergeBody,
     Field(discriminator="verb"),
+    Body(),
 ]
 
 
@@ -167,7 +204,9 @@ class ForgetPreviewBody(RequestBody):
     ids: Ids
 
 
-PreviewBody = Annotated[RelabelBody | ForgetPreviewBody | LearnBody, Field(discriminator="verb")]
+PreviewBody = Annotated[
+    RelabelBody | ForgetPreviewBody | LearnBody, Field(discriminator="verb"), Body()
+]
 
 
 class EntryBody(RequestBody):
@@ -199,10 +238,6 @@ class ClassBody(RequestBody):
     """A class that has no example yet."""
 
     label: Label
-
-
-class EmptyBody(RequestBody):
-    """A question without parts."""
 
 
 class FileBody(RequestBody):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -16,63 +15,41 @@ from knowmore.edits import Add, Edit, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput
 from knowmore.store import Store
 from knowmore.web import bodies
-from knowmore.web.pictures import Pictures
-from knowmore.web.plane import ViewPlane
 from knowmore.web.snapshot import Snapshot
-from knowmore.workbench import UnlabelledPool, check_same_features
+from knowmore.workbench import check_same_features
+
+if TYPE_CHECKING:
+    from knowmore.web.studio import Studio
 
 SceneRows = tuple[Array, list[str]]
-
-
-@final
-@dataclass(frozen=True)
-class EditContext:
-    """The parts of a studio that an edit may need.
-
-    plane : None if there is none to place examples in
-    pictures : the pictures that wait
-    pool : None if nobody gave one
-    """
-
-    store: Store
-    now: Snapshot
-    plane: ViewPlane | None
-    pictures: Pictures
-    pool: UnlabelledPool | None
-
-
-class EditOutcome(NamedTuple):
-    """The result of an edit.
-
-    ids : the examples of the edit that the file holds now
-    warning : why bytes of forgotten examples may be left, and which settings stay; "" if none do
-    """
-
-    ids: list[Any]
-    warning: str = ""
+# The examples of an edit that the file holds now; and why bytes of forgotten examples may be left,
+# and which settings stay, or "".
+EditOutcome = tuple[list[Any], str]
 
 
 # -- from bodies to edits ------------------------------------------------------------------------
 
 
-def edit_of(body: Any, context: EditContext) -> Edit | None:
+def edit_of(body: Any, studio: Studio, now: Snapshot) -> Edit | None:
     """The edit of examples that a body asks for; None if it asks for something else.
 
     Labels keep the types that JSON gave them: the estimator checks them.
     """
     match body:
         case bodies.AddBody():
-            return Add(_rows(body, context, len(body.y)), _labels(body.y, len(body.y)))
+            X = _rows(body, studio, now, len(body.y))
+            return Add(X, _labels(body.y, len(body.y)))
         case bodies.LearnBody():
-            chosen = context.pictures.chosen(context.now, body.pictures)
+            chosen = studio.pictures.chosen(now, body.pictures)
             X = np.stack([picture.vector for picture in chosen])
             return Add(X, _labels(body.y, len(chosen)))
         case bodies.AnswerBody():
-            if context.pool is None:
+            if studio.questions.pool is None:
                 raise InvalidInput("There is no pool to answer questions about. Give one first.")
-            return Add(context.pool.row(body.id), _labels(body.y, 1), (body.id,))
+            return Add(studio.questions.pool.row(body.id), _labels(body.y, 1), (body.id,))
         case bodies.ReplaceBody():
-            return Replace(tuple(body.ids), _rows(body, context, len(body.ids), body.ids))
+            ids = tuple(body.ids)
+            return Replace(ids, _rows(body, studio, now, len(ids), ids))
         case bodies.RelabelBody():
             return Relabel(tuple(body.ids), _labels(body.y, len(body.ids)))
         case bodies.ForgetPreviewBody():
@@ -89,7 +66,11 @@ def _labels(y: Any, count: int) -> Array:
 
 
 def _rows(
-    body: bodies.AddBody | bodies.ReplaceBody, context: EditContext, count: int, ids: Any = None
+    body: bodies.AddBody | bodies.ReplaceBody,
+    studio: Studio,
+    now: Snapshot,
+    count: int,
+    ids: tuple[Any, ...] | None = None,
 ) -> Array:
     """The features (k, d) that a body gives."""
     if (body.X is None) == (body.plane is None):
@@ -103,88 +84,73 @@ def _rows(
     rows = np.array(given, dtype=float)
     if body.plane is None:
         return rows
-    plane, examples = context.plane, context.now.examples
+    plane = studio.plane(now)
     if plane is None:
         raise InvalidInput("There is no plane to place examples in yet. Give rows X.")
-    if ids is None or examples is None:
+    if ids is None or now.examples is None:
         return plane.rows(rows)
-    return plane.moved(examples.X[examples.rows(tuple(ids))], rows)
+    return plane.moved(now.examples.X[now.examples.rows(ids)], rows)
 
 
 # -- from edits to the file ----------------------------------------------------------------------
 
 
-def applied(body: Any, context: EditContext) -> EditOutcome:
+def applied(body: Any, studio: Studio, now: Snapshot) -> EditOutcome:
     """Apply the edit that a body asks for to the file."""
-    store, now = context.store, context.now
+    store = studio.store
     match body:
         case bodies.LearnBody():
             labels = _labels(body.y, len(body.pictures)).tolist()
-            return EditOutcome(context.pictures.learn(now, body.pictures, labels))
+            return studio.pictures.learn(now, body.pictures, labels), ""
         case bodies.MergeBody():
             with neighbour(store, body.name) as other:
                 store.merge(other)
-                return EditOutcome(other.ids_.tolist())
+                return other.ids_.tolist(), ""
         case bodies.KeepBody():
             store.keep(body.ids, body.kept)
-            return EditOutcome(body.ids)
+            return body.ids, ""
         case bodies.ForgetBody():
             if (body.ids is None) == (body.contributor is None):
                 raise InvalidInput("Give either the ids of examples or a contributor to forget.")
-            return EditOutcome([], store.forget(body.ids, contributor=body.contributor).left)
+            return [], store.forget(body.ids, contributor=body.contributor).left
         case bodies.TurnBody():
             (store.undo if body.verb == "undo" else store.redo)()
-            return EditOutcome([])
+            return [], ""
         case bodies.SettingsBody():
             store.set_parameters(**now.with_settings(body.noise, body.length_scale))
-            return EditOutcome([])
+            return [], ""
         case bodies.SceneBody():
             return _learn_scene(body, store, now)
-    return EditOutcome(_written(body, context))
-
-
-def _written(body: Any, context: EditContext) -> list[Any]:
-    """The ids of the examples of an edit, once the file has it."""
-    store, edit = context.store, edit_of(body, context)
-    match edit:
-        case Add() if context.pool is not None and isinstance(body, bodies.AnswerBody):
-            pool = context.pool
-            # The first example settles what the columns are called.
-            columns = pool.columns if context.now.examples is None else None
-            added = store.add(
-                edit.X,
-                edit.labels.tolist(),
-                edit.ids,
-                contributor=bodies.STUDIO,
-                origins=pool.name,
-                columns=columns,
-            )
-            return [*added.tolist()]
-        case Add():
-            labels = edit.labels.tolist()
-            return [*store.add(edit.X, labels, contributor=body.contributor).tolist()]
-        case Replace():
-            store.replace([*edit.ids], edit.X, contributor=bodies.STUDIO)
-            return [*edit.ids]
-        case Relabel():
-            store.relabel([*edit.ids], edit.labels.tolist(), contributor=bodies.STUDIO)
-            return [*edit.ids]
-    raise AssertionError(f"{type(body).__name__} is no edit of examples")
+    match edit_of(body, studio, now):
+        case Add(X, y, ids):
+            about: dict[str, Any] = {"contributor": bodies.STUDIO}
+            if isinstance(body, bodies.AddBody):
+                about = {"contributor": body.contributor}
+            elif (pool := studio.questions.pool) is not None:
+                # The first example settles what the columns are called.
+                columns = pool.columns if now.examples is None else None
+                about |= {"origins": pool.name, "columns": columns}
+            return store.add(X, y.tolist(), ids, **about).tolist(), ""
+        case Replace(ids, X):
+            store.replace(body.ids, X, contributor=bodies.STUDIO)
+        case Relabel(ids, y):
+            store.relabel(body.ids, y.tolist(), contributor=bodies.STUDIO)
+    return body.ids, ""
 
 
 def _learn_scene(body: bodies.SceneBody, store: Store, now: Snapshot) -> EditOutcome:
-    scene = SCENES[body.name]
+    make, length_scale, noise = SCENES[body.name]
     if now.examples is not None and now.examples.X.shape[1] != 2:
         raise InvalidInput(
             f"A scene has two features, but this model has {now.examples.X.shape[1]}."
         )
     able = now.is_classifier and "kernel" in now.estimator.get_params(deep=False)
-    if not able or not isinstance(store, Store):
+    if not able or not now.in_file:
         raise InvalidInput("A scene is for the file of a classifier with a kernel.")
-    X, labels = scene.make(np.random.default_rng(body.seed))
+    X, labels = make(np.random.default_rng(body.seed))
     settings = {}
     if now.noise is not None:
-        settings = now.with_settings(scene.noise, scene.length_scale)
+        settings = now.with_settings(noise, length_scale)
     # A failure comes here, before anything is forgotten.
     clone(now.estimator).set_params(**settings).fit(X, labels)
     warning = ""
@@ -193,24 +159,10 @@ def _learn_scene(body: bodies.SceneBody, store: Store, now: Snapshot) -> EditOut
     with store.together("scene"):
         if settings:
             store.set_parameters(**settings)
-        found = store.add(X, labels, contributor=body.name).tolist()
-    return EditOutcome(found, warning)
+        return store.add(X, labels, contributor=body.name).tolist(), warning
 
 
 # -- ready-made scenes ---------------------------------------------------------------------------
-
-
-class Scene(NamedTuple):
-    """Ready-made examples in the plane, with settings that suit them.
-
-    title : what people call it
-    make : rows (n, 2), within -1 and 1, and their labels, from random numbers
-    """
-
-    title: str
-    make: Callable[[np.random.Generator], SceneRows]
-    length_scale: float
-    noise: float
 
 
 def _moons(random: np.random.Generator) -> SceneRows:
@@ -247,11 +199,12 @@ def _island(random: np.random.Generator) -> SceneRows:
     return X, labels
 
 
-SCENES = {
-    "moons": Scene("Two moons", _moons, 0.25, 0.05),
-    "spiral": Scene("Spiral", _spiral, 0.12, 0.02),
-    "blobs": Scene("Three blobs", _blobs, 0.3, 0.1),
-    "island": Scene("Unknown island", _island, 0.2, 0.05),
+# What makes rows (n, 2), within -1 and 1, and their labels; a length scale and a noise for them.
+SCENES: dict[str, tuple[Callable[[np.random.Generator], SceneRows], float, float]] = {
+    "moons": (_moons, 0.25, 0.05),
+    "spiral": (_spiral, 0.12, 0.02),
+    "blobs": (_blobs, 0.3, 0.1),
+    "island": (_island, 0.2, 0.05),
 }
 
 

@@ -8,9 +8,8 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from knowmore.errors import KnowmoreError, NoExamples
 from knowmore.web.access import Settings
@@ -26,57 +25,32 @@ Ready = Callable[[], None]
 _KEPT = 1000
 
 
-class TooSlow(KnowmoreError):
-    """An answer that took longer than it may."""
-
-
-class Versioned(Protocol):
-    """A value made from a file; `version` is the last entry of the journal then, or 0."""
-
-    @property
-    def version(self) -> int:
-        """The number of the entry."""
-
-
-V = TypeVar("V", bound=Versioned)
-
-
 @final
-class FollowedFile(Generic[V]):
-    """An open file, and a value that is made from its state.
+class FollowedFile:
+    """An open file, and a value that is made of its state.
 
-    make : the value from the store and the value before it
-    value : the value; None before the first
+    make : makes the value of the store and of the value before it; the `version` of a value is the
+        last entry of the journal then, or 0
+    value : the value; None before the first look
+    stale : whether the next look makes the value anew: set it before an edit of the store
     """
 
-    def __init__(self, store: Any, make: Callable[[Any, V | None], V]) -> None:
+    def __init__(self, store: Any, make: Callable[[Any, Any], Any]) -> None:
         self.store, self._make = store, make
-        self.value: V | None = None
-        self._stale = True
+        self.value: Any = None
+        self.stale = True
 
     def look(self) -> bool:
-        """Renew the value if the file has changed, or could not be read; whether it was."""
-        if not self.store.refresh() and not self._stale:
+        """Make the value anew if the file has changed, or could not be read; whether it was."""
+        if not self.store.refresh() and not self.stale:
             return False
-        self.renew()
-        return True
-
-    def renew(self) -> V:
-        """Make the value of the state as it is now."""
-        self._stale = True
-        while True:
+        self.stale = True
+        while self.stale:
             value = self._make(self.store, self.value)
             # Again if somebody wrote meanwhile: version and model must match.
             if not self.store.refresh() and not self.store.log(after=value.version):
-                self.value, self._stale = value, False
-                return value
-
-    def edit(self, change: Callable[[Any], Any]) -> Any:
-        """Apply a change to the store, and renew the value."""
-        self._stale = True
-        result = change(self.store)
-        self.renew()
-        return result
+                self.value, self.stale = value, False
+        return True
 
 
 @final
@@ -95,8 +69,8 @@ class ServedFile:
         self.now: Answering | None = None
         self.problem: str | None = "The model is being loaded. Ask again in a moment."
         self.failures = 0
-        self._file: FollowedFile[Answering] | None = None
-        # Which file was at the path when it was opened.
+        self._file: FollowedFile | None = None
+        # The device and inode of the file at the path when it was opened.
         self._place: tuple[int, int] | None = None
         self._lock, self._end = Lock(), Event()
         self._thread = Thread(target=self._run, name="knowmore-follow", daemon=True)
@@ -163,16 +137,23 @@ class ServedFile:
             return any(entry.verb in FORGETS for entry in entries)
         return False
 
-    def _open(self) -> FollowedFile[Answering]:
+    def _open(self) -> FollowedFile:
         """The file, opened if none is open, or if another has taken its place."""
         import knowmore
 
-        place = _place(self.settings.path)
+        place = None
+        with suppress(OSError):
+            found = os.stat(self.settings.path)
+            place = found.st_dev, found.st_ino
         if place is not None and place != self._place:
             self._close()
         if self._file is None:
-            store = knowmore.open(self.settings.path)
-            self._file, self._place = FollowedFile(store, self._answering), place
+            # This loads scikit-learn.
+            from knowmore.web.answering import Answering
+
+            store, rate = knowmore.open(self.settings.path), self.settings.rate
+            self._file = FollowedFile(store, lambda store, _: Answering(store, rate))
+            self._place = place
         return self._file
 
     def _close(self) -> None:
@@ -180,32 +161,17 @@ class ServedFile:
             self._file.store.close()
             self._file = None
 
-    def _answering(self, store: Any, _: Answering | None) -> Answering:
-        """The model of a store, which answers."""
-        # This loads scikit-learn.
-        from knowmore.web.answering import Answering
-
-        entries = store.log()
-        return Answering(store, entries[-1].number if entries else 0, self.settings.rate)
-
     def edit(self, change: Callable[[Any], Any]) -> Any:
         """Apply a change to the open file; it is durable, and answered from, on return."""
         with self._lock:
             if self._file is None:
                 raise NoExamples(str(self.problem))
             file = self._open()
-            result = file.edit(change)
+            file.stale = True
+            result = change(file.store)
+            file.look()
             self.now = file.value
             return result
-
-
-def _place(path: Path) -> tuple[int, int] | None:
-    """The device and inode of the file at a path; None if there is no file."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 # -- events --------------------------------------------------------------------------------------

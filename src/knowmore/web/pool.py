@@ -8,16 +8,15 @@ covariance c.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
 from knowmore._base import Array, Id
 from knowmore.errors import InvalidInput
 from knowmore.insight import suggest
-from knowmore.models import LinearModel
 from knowmore.store import Store
-from knowmore.web.field import FieldAnswers
+from knowmore.web.drawing import FieldAnswers
 from knowmore.web.snapshot import Snapshot
 from knowmore.workbench import UnlabelledPool
 
@@ -33,14 +32,6 @@ _SHOWN = 12
 PoolReader = Callable[[Store, str, str], UnlabelledPool]
 
 
-class _FollowedPool(NamedTuple):
-    """Answers for all rows of a pool, of a state of the file."""
-
-    pool: UnlabelledPool
-    snapshot: Snapshot
-    answers: FieldAnswers
-
-
 @final
 class PoolQuestions:
     """The questions of a model about a pool, and its accuracy after each answer.
@@ -54,7 +45,7 @@ class PoolQuestions:
     ) -> None:
         self.reader = reader
         self.pool: UnlabelledPool | None = None
-        self._followed: _FollowedPool | None = None
+        self._followed: FieldAnswers | None = None
         self._curve: dict[int, float | None] = {}
         if pool is not None:
             self.take(pool)
@@ -146,20 +137,16 @@ class PoolQuestions:
 
     def _follow(self, now: Snapshot, pool: UnlabelledPool) -> FieldAnswers:
         """Answers for all rows of the pool, updated from the state before if possible."""
-        before = self._followed
-        if len(pool.ids) * len(now) > _NUMBERS and not isinstance(
-            now.estimator.model_, LinearModel
-        ):
+        kept = now.estimator.model_.keeps_rows
+        if len(pool.ids) * len(now) > _NUMBERS and kept:
             raise InvalidInput(
                 f"The model holds {len(now):,} examples: a pool for it may have "
                 f"{_NUMBERS // len(now):,} rows, but {pool.name!r} has {len(pool.ids):,}."
             )
-        if before is None or before.pool is not pool:
-            self._followed = _FollowedPool(pool, now, FieldAnswers.of(now.estimator, pool.X))
-        elif before.snapshot is not now:
-            self._followed = _FollowedPool(pool, now, before.answers.follow(now.estimator))
-        assert self._followed is not None
-        return self._followed.answers
+        before = self._followed
+        found = FieldAnswers.of(now, pool.X) if before is None else before.follow(now)
+        self._followed = found
+        return found
 
 
 def _drops(model: Any, answers: FieldAnswers, rows: Array, left: Array) -> Sequence[float | None]:

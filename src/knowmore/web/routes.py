@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, final
 
 from anyio import CapacityLimiter, Event, create_task_group, move_on_after, sleep, to_thread
-from fastapi import Body, Depends, FastAPI, Header, Query, Request
+from fastapi import FastAPI, Header, Query
 from fastapi.responses import Response, StreamingResponse
-from pydantic import FiniteFloat, Json
+from sklearn.base import is_classifier
 
 from knowmore._base import optional
 from knowmore.edits import Remove
@@ -22,14 +22,14 @@ from knowmore.store import FORGETS
 from knowmore.web import bodies
 from knowmore.web.access import Door
 from knowmore.web.application import ErrorShape, Route, add_routes, application
+from knowmore.web.drawing import checked
 from knowmore.web.edits import edit_of, neighbour, neighbours
-from knowmore.web.field import checked
 from knowmore.web.guard import PICTURES, TABLES, StudioRules
+from knowmore.web.listing import ExampleTable
 from knowmore.web.pictures import small_picture
-from knowmore.web.plane import Bounds, FieldGrid
-from knowmore.web.previews import doubts, edit_preview, merge_preview
-from knowmore.web.snapshot import Snapshot
-from knowmore.web.studio import Studio, TrialSettings, entry_of, warm
+from knowmore.web.snapshot import doubts, edit_preview
+from knowmore.web.studio import Studio, entry_of, warm
+from knowmore.workbench import preview_merge
 
 # Seconds between two looks at the file while somebody listens, between signs of life, and between
 # two looks at whether the server ends.
@@ -43,6 +43,8 @@ _KINDS = {
 _BYTES = "application/octet-stream"
 # The longest side of a picture of the pool.
 _LONGEST = 640
+# The most that is listed of a merge; counts are of all.
+_LISTED = 1000
 # A transparent point, for an example that has no picture any more.
 _NOTHING = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010804000000b51c0c02"
@@ -51,44 +53,7 @@ _NOTHING = bytes.fromhex(
 T = TypeVar("T")
 
 
-# -- parameters ----------------------------------------------------------------------------------
-
-Side = Annotated[int, Query(ge=8, le=256)]
-Key = Annotated[str, Header(alias="Idempotency-Key", min_length=8, max_length=100)]
-Number = Annotated[int | None, Query(ge=0, le=2**53)]
-# As JSON: 7 and "7" are different examples.
-OneId = Annotated[Json[bodies.Whole | bodies.Text] | None, Query()]
-OnePicture = Annotated[int | None, Query(ge=1, le=2**53)]
-
-
-def _bounded(
-    x0: bodies.Value, x1: bodies.Value, y0: bodies.Value, y1: bodies.Value, w: int, h: int
-) -> FieldGrid:
-    if x0 >= x1 or y0 >= y1:
-        raise InvalidInput("The bounds are empty: x0 must be below x1, and y0 below y1.")
-    return FieldGrid(Bounds(x0, x1, y0, y1), w, h)
-
-
-async def _grid(
-    x0: bodies.Value,
-    x1: bodies.Value,
-    y0: bodies.Value,
-    y1: bodies.Value,
-    w: Side = 96,
-    h: Side = 96,
-) -> FieldGrid:
-    return _bounded(x0, x1, y0, y1, w, h)
-
-
-async def _sent(request: Request) -> bytes:
-    return await request.body()
-
-
-Seen = Annotated[FieldGrid, Depends(_grid)]
-Sent = Annotated[bytes, Depends(_sent)]
-
-
-# -- the file as a whole, and its plane ----------------------------------------------------------
+# -- questions about the file as a whole ---------------------------------------------------------
 
 
 def classes(studio: Studio, asked: bodies.ClassBody) -> dict[str, Any]:
@@ -102,57 +67,17 @@ def points(studio: Studio) -> dict[str, Any]:
     return studio.points_of(studio.now())
 
 
-def field(
-    studio: Studio,
-    grid: Seen,
-    noise: Annotated[FiniteFloat | None, Query(ge=0, le=1e6)] = None,
-    length_scale: Annotated[FiniteFloat | None, Query(gt=0, le=1e9)] = None,
-    at: Number = None,
-) -> bytes:
-    """Scores, variances and what is unknown over a grid, as bytes.
-
-    With other settings on trial, or as they were after an entry of the journal.
-    """
-    return studio.field(grid, TrialSettings(noise, length_scale), at)
-
-
-def check(studio: Studio, grid: Seen) -> Any:
-    """How far the field is from the field of a fit from scratch, and how long that takes."""
-    return studio.to_check(grid)
-
-
-def moved(studio: Studio, asked: bodies.MoveBody) -> bytes:
-    """The field, had examples other places; nothing is written."""
-    grid = _bounded(asked.x0, asked.x1, asked.y0, asked.y1, asked.w, asked.h)
-    return studio.moved(grid, asked.ids, asked.plane)
-
-
-def edit_seen(
-    studio: Studio, asked: Annotated[bodies.EditBody, Body()], key: Key, grid: Seen
-) -> bytes:
-    """Edit the file, as `/api/edit` does; the field after it, with that answer."""
-    return studio.edited(key, asked, grid)
-
-
-def edit(studio: Studio, asked: Annotated[bodies.EditBody, Body()], key: Key) -> dict[str, Any]:
-    """Edit the file; the edit is durable when the answer comes."""
-    return studio.edit(key, asked)
-
-
-# -- questions about the model -------------------------------------------------------------------
-
-
-def whatif(studio: Studio, asked: Annotated[bodies.PreviewBody, Body()]) -> dict[str, Any]:
+def whatif(studio: Studio, asked: bodies.PreviewBody) -> dict[str, Any]:
     """Which answers an edit would change; nothing is written."""
     now = studio.now()
-    wanted = edit_of(asked, studio.context(now))
+    wanted = edit_of(asked, studio, now)
     assert wanted is not None
     return edit_preview(now, wanted, studio.pictures.vectors(now))
 
 
 def suspects(studio: Studio, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> dict[str, Any]:
     """Labels that the others contradict and nobody kept, the biggest doubt first."""
-    return doubts(studio.now(), limit, studio.store.kept_)
+    return doubts(studio.now(), limit)
 
 
 def log(studio: Studio) -> dict[str, Any]:
@@ -203,7 +128,7 @@ def preview(studio: Studio, asked: bodies.ContributorBody) -> dict[str, Any]:
     return {**count, **edit_preview(now, Remove(ids), studio.pictures.vectors(now))}
 
 
-def verify(studio: Studio, _: bodies.EmptyBody) -> dict[str, Any]:
+def verify(studio: Studio, _: bodies.RequestBody) -> dict[str, Any]:
     """The certificate of the file: whether it holds what it says, and nothing that was removed."""
     report = studio.store.verify()
     said = " ".join(f"{check.name}: {check.says}." for check in report.checks)
@@ -212,7 +137,7 @@ def verify(studio: Studio, _: bodies.EmptyBody) -> dict[str, Any]:
 
 def rows(studio: Studio, asked: bodies.TableBody) -> dict[str, Any]:
     """Examples with their features, labels, contributors, and what the others predict."""
-    return studio.now().once(studio.table).page(asked)
+    return studio.now().once(ExampleTable).page(asked)
 
 
 def merge_files(studio: Studio) -> dict[str, Any]:
@@ -223,9 +148,32 @@ def merge_files(studio: Studio) -> dict[str, Any]:
 def merging(studio: Studio, asked: bodies.FileBody) -> dict[str, Any]:
     """The answers that merging this file would change; nothing is written."""
     now = studio.now()
-    with neighbour(studio.store, asked.name) as store:
-        theirs, other = Snapshot(store), store.estimator
-    return merge_preview(now, studio.store.estimator, theirs, other)
+    with neighbour(studio.store, asked.name) as other:
+        if not now.is_classifier or not is_classifier(other):
+            raise InvalidInput("Only of models of classes can be said which answers would change.")
+        if now.examples is None:
+            raise InvalidInput("The open file holds no examples yet. Add some before merging.")
+        if not len(other):
+            name = repr(other.path.name)
+            raise InvalidInput(f"{name} holds no examples: there is nothing to merge.")
+        found = preview_merge(studio.store, other)
+    flips = [
+        {"id": one.id, "file": where, "from": one.before, "to": one.after}
+        for where, changes in (("here", found.here), ("there", found.there))
+        for one in changes
+    ]
+    return {
+        "number": now.number,
+        "count": found.count,
+        "classes": found.classes,
+        "clashes": len(found.clashing),
+        "clashing": found.clashing[:_LISTED],
+        "accuracy_before": found.accuracy_before,
+        "accuracy_theirs": found.accuracy_theirs,
+        "flips": len(flips),
+        "flipping": flips[:_LISTED],
+        "accuracy_after": found.accuracy_after,
+    }
 
 
 # -- pictures ------------------------------------------------------------------------------------
@@ -237,7 +185,7 @@ def desk(studio: Studio) -> dict[str, Any]:
 
 
 def bring(
-    studio: Studio, data: Sent, name: Annotated[str, Query(max_length=300)] = ""
+    studio: Studio, data: bodies.Sent, name: Annotated[str, Query(max_length=300)] = ""
 ) -> dict[str, Any]:
     """Bring a picture, which waits until it is learnt or dismissed; nothing is written."""
     return studio.pictures.take(studio.now(), data, name)
@@ -249,7 +197,11 @@ def dismiss(studio: Studio, asked: bodies.DismissBody) -> dict[str, Any]:
     return {"dismissed": len(asked.pictures)}
 
 
-def thumbnail(studio: Studio, id: OneId = None, picture: OnePicture = None) -> Any:  # noqa: A002
+def thumbnail(
+    studio: Studio,
+    id: bodies.OneId = None,  # noqa: A002
+    picture: bodies.OnePicture = None,
+) -> Any:
     """A small picture of an example, or of one that waits; a point if there is none."""
     return studio.pictures.shown(studio.now(), id, picture)
 
@@ -260,7 +212,11 @@ def _decoded(studio: Studio, shown: Any) -> Response:
     return Response(small or _NOTHING, media_type="image/jpeg" if small else "image/png")
 
 
-def explain(studio: Studio, id: OneId = None, picture: OnePicture = None) -> Any:  # noqa: A002
+def explain(
+    studio: Studio,
+    id: bodies.OneId = None,  # noqa: A002
+    picture: bodies.OnePicture = None,
+) -> Any:
     """The examples that speak for an example or a picture, and against it."""
     return studio.pictures.explained(studio.now(), id, picture)
 
@@ -313,17 +269,17 @@ ROUTES = (
     Route("GET", "/api/state", Studio.state),
     Route("POST", "/api/classes", classes),
     Route("GET", "/api/plane/points", points),
-    Route("GET", "/api/plane/field", field, _BYTES, options=_AS_BYTES),
-    Route("GET", "/api/plane/check", check, then=checked),
-    Route("POST", "/api/plane/moved", moved, _BYTES, options=_AS_BYTES),
-    Route("POST", "/api/plane/edit", edit_seen, _BYTES, options=_AS_BYTES),
+    Route("GET", "/api/plane/field", Studio.field, _BYTES, options=_AS_BYTES),
+    Route("GET", "/api/plane/check", Studio.check, then=checked),
+    Route("POST", "/api/plane/moved", Studio.moved, _BYTES, options=_AS_BYTES),
+    Route("POST", "/api/plane/edit", Studio.edit_seen, _BYTES, options=_AS_BYTES),
     Route("POST", "/api/whatif", whatif),
     Route("GET", "/api/suspects", suspects),
     Route("GET", "/api/log", log),
     Route("POST", "/api/state-at", at),
     Route("POST", "/api/preview-forget", preview),
     Route("POST", "/api/verify", verify),
-    Route("POST", "/api/edit", edit, options={"response_model": bodies.EditResult}),
+    Route("POST", "/api/edit", Studio.edit, options={"response_model": bodies.EditResult}),
     Route("GET", "/api/desk", desk, options={"response_model": bodies.Board}),
     Route("POST", PICTURES, bring, options=_PICTURE),
     Route("POST", "/api/dismiss", dismiss),
@@ -401,7 +357,7 @@ class LiveStudio:
             tasks.start_soon(self._look)
             yield
             tasks.cancel_scope.cancel()
-        self.studio.close()
+        self.studio.store.close()
 
     async def _look(self) -> None:
         """Look at the file again and again while somebody listens."""
@@ -419,6 +375,11 @@ class LiveStudio:
             except (KnowmoreError, OSError):
                 # The next request is told.
                 continue
+
+    def missed(self, number: int | None) -> tuple[list[Any], int]:
+        """The events that a page missed which last knew this number, and the count of all."""
+        now, events = self.studio.now(), self.studio.events
+        return [] if number is None else events.since(number, now), events.count
 
     async def stream(self, missed: list[Any], count: int) -> AsyncIterator[str]:
         """Events as they are sent: the missed ones, then those after the first `count`."""
@@ -442,12 +403,12 @@ class LiveStudio:
 
 async def events(
     live: LiveStudio,
-    after: Number = None,
+    after: bodies.Number = None,
     last: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> Any:
     """Events of the file, as server-sent events; the journal's number is their id."""
     known = int(last) if last is not None and last.isdecimal() and len(last) < 16 else after
-    stream = live.stream(*await live.work(live.studio.missed, known))
+    stream = live.stream(*await live.work(live.missed, known))
     return StreamingResponse(stream, media_type="text/event-stream")
 
 

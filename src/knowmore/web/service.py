@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from knowmore.errors import KnowmoreError, NoExamples
 from knowmore.web.access import Settings
 from knowmore.web.application import ErrorShape, Route, add_routes, application
-from knowmore.web.following import Failed, Ready, ServedFile, TooSlow
+from knowmore.web.following import Failed, Ready, ServedFile
 from knowmore.web.guard import ServiceRules
 
 # Questions that are answered at a time; others wait.
@@ -174,7 +174,7 @@ def service_application(
 
 
 def _status(error: KnowmoreError) -> int:
-    return 503 if isinstance(error, (TooSlow, NoExamples)) else 422
+    return 503 if isinstance(error, NoExamples) else 422
 
 
 def _unreadable(where: str, problem: Mapping[str, Any]) -> str:

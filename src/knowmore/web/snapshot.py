@@ -1,4 +1,4 @@
-"""A model at one state of its file, and the figures that the page shows."""
+"""A model at one state of its file: figures of the page, suspects, previews of edits."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.gaussian_process.kernels import RBF
 
 from knowmore._base import Array, cached_property
-from knowmore.errors import InvalidInput, KnowmoreError
+from knowmore.edits import Edit, Remove
+from knowmore.errors import InvalidInput
 from knowmore.estimators import unnamed
 from knowmore.examples import Examples
-from knowmore.export import by_rows, column_names
+from knowmore.export import column_names
+from knowmore.insight import suspects
 from knowmore.kernels import cross
 from knowmore.models import LeftOut
 from knowmore.store import FORGETS, Entry, Store
-from knowmore.workbench import Judge
+from knowmore.workbench import Judge, changed_answers, edited, left_out
 
 # The fraction of the known examples that may be called unknown.
 RATE = 0.05
 # Entries after which something is gone for good. The last is one of a notebook's cells, which may
 # have removed anything.
 _GONE = (*FORGETS, "edit")
+# Suspects whose contradicting examples are named (each takes a solve), and features of a suspect.
+_NAMED, _SHOWN = 5, 12
 T = TypeVar("T")
 # Where kernels keep a single length scale.
 _WIDTHS = ("length_scale", "k1__length_scale", "k2__length_scale")
@@ -32,8 +37,10 @@ _WIDTHS = ("length_scale", "k1__length_scale", "k2__length_scale")
 class Snapshot:
     """The state of a file at one moment; derived values are computed when first asked for.
 
-    number : of the last entry of the journal that is not undone, or 0
+    store : the open file, which others may have changed since
     entries : the journal
+    number : of its last entry that is not undone, or 0
+    version : of its last entry, undone or not, or 0
     estimator : a copy, which later edits do not reach
     in_file : whether it is the model of a file, whose settings `forget` chooses again
     examples : None if there are none
@@ -42,19 +49,15 @@ class Snapshot:
     """
 
     def __init__(self, store: Store, before: Snapshot | None = None) -> None:
-        self.name, self.kind = store.path.name, store.kind
+        self.store, self.name, self.kind = store, store.path.name, store.kind
         self.entries = _journal(store, before)
         self.number = max((one.number for one in self.entries if not one.undone), default=0)
+        self.version = max((one.number for one in self.entries), default=0)
         self.estimator: Any = unnamed(store.estimator)
         self.examples: Examples | None = store.examples if len(store) else None
         self.is_classifier = bool(is_classifier(store))
         self.in_file = isinstance(store, Store)
         self.columns = column_names(store) if self.examples is not None else ()
-
-    @property
-    def version(self) -> int:
-        """The number of the last entry of the journal, undone or not, or 0."""
-        return max((entry.number for entry in self.entries), default=0)
 
     def __len__(self) -> int:
         return 0 if self.examples is None else len(self.examples)
@@ -87,29 +90,19 @@ class Snapshot:
     @cached_property
     def left(self) -> LeftOut | None:
         """The prediction for each example by the others; None if there can be none."""
-        if len(self) < 2 or not self.is_classifier:
-            return None
-        try:
-            if not self.estimator.model_.keeps_rows and self.examples is not None:
-                return by_rows(self.estimator, self.examples)
-            found: LeftOut = self.estimator.leave_one_out()
-            return found
-        except KnowmoreError:
-            return None
+        return left_out(self.estimator, self.examples)
 
     @cached_property
     def wrong(self) -> Array:
         """Which examples the others predict otherwise than they are labelled, (n,)."""
-        if self.left is None or len(self.left.ids) != len(self):
+        if self.left is None:
             return np.zeros(len(self), dtype=bool)
         return np.asarray((self.left.predicted != self.left.labels) & ~self.left.silent)
 
-    @cached_property
+    @property
     def silent(self) -> Array:
         """Which examples the others say nothing of, (n,)."""
-        if self.left is None or len(self.left.ids) != len(self):
-            return np.zeros(len(self), dtype=bool)
-        return self.left.silent
+        return np.zeros(len(self), dtype=bool) if self.left is None else self.left.silent
 
     @cached_property
     def right(self) -> Array:
@@ -120,9 +113,7 @@ class Snapshot:
     def predicted(self) -> Array:
         """The label that the others predict for each example, or its own if they cannot, (n,)."""
         assert self.examples is not None
-        if self.left is None or len(self.left.ids) != len(self):
-            return self.examples.labels
-        return self.left.predicted
+        return self.examples.labels if self.left is None else self.left.predicted
 
     @property
     def accuracy(self) -> float | None:
@@ -209,25 +200,23 @@ class Snapshot:
 
     def with_settings(self, noise: float | None, length_scale: float | None) -> dict[str, Any]:
         """The parameters of the estimator that these settings are; those left out stay."""
-        found: dict[str, Any] = {}
         known = self.estimator.get_params(deep=False)
-        for name, given, parameter in (
-            ("noise", noise, "noise"),
-            ("length scale", length_scale, "kernel"),
-        ):
-            if given is not None and parameter not in known:
-                raise InvalidInput(f"A model of kind {self.kind} has no {name} to set.")
+        found: dict[str, Any] = {}
         if noise is not None:
             found["noise"] = noise
         if length_scale is not None:
             found["kernel"] = widened(self.kernel, length_scale)
+        for parameter, name in (("noise", "noise"), ("kernel", "length scale")):
+            if parameter in found and parameter not in known:
+                raise InvalidInput(f"A model of kind {self.kind} has no {name} to set.")
         return found
 
     def with_estimator(self, estimator: Any, examples: Examples | None) -> Snapshot:
         """This state, had the estimator learnt these examples."""
         other = object.__new__(Snapshot)
-        for name in ("name", "kind", "entries", "number", "is_classifier", "in_file", "columns"):
+        for name in ("store", "name", "kind", "entries", "number", "is_classifier", "in_file"):
             setattr(other, name, getattr(self, name))
+        other.columns = self.columns
         other.estimator, other.examples = unnamed(estimator), examples
         return other
 
@@ -264,7 +253,80 @@ def widened(kernel: Any, length_scale: float) -> Any:
     """A kernel with another length scale; an RBF kernel if it has none."""
     name = width_name(kernel)
     if name is None:
-        from sklearn.gaussian_process.kernels import RBF
-
         return RBF(length_scale)
     return clone(kernel).set_params(**{name: length_scale})
+
+
+# -- suspects, and previews of edits -------------------------------------------------------------
+
+
+def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
+    """The first suspects, each with the label that the others prefer, and the accuracy.
+
+    Examples whose labels somebody has confirmed are left out and counted.
+    """
+    known = {"number": now.number, "accuracy": now.accuracy}
+    if now.examples is None or not now.is_classifier or len(now.labels) < 2:
+        return known | {"judged": 0, "silent": 0, "kept": 0, "suspects": []}
+    if not hasattr(now.estimator, "relabel"):
+        raise InvalidInput("A model of this kind holds no examples that the others could judge.")
+    every = suspects(now.estimator)
+    left = every.without(now.store.kept_)
+    first, named = left.part(slice(limit)), left.part(slice(_NAMED)).contradicting
+    rows = now.examples.rows(tuple(first.ids.tolist()))
+    columns = {
+        "id": first.ids.tolist(),
+        "label": first.labels.tolist(),
+        "preferred": first.preferred.tolist(),
+        "margin": first.margin.tolist(),
+        "doubt": first.doubt.tolist(),
+        "probability": first.probabilities[first.rows].max(axis=1).tolist(),
+        "features": [
+            dict(zip(now.columns, values, strict=False))
+            for values in now.examples.X[rows][:, :_SHOWN].tolist()
+        ],
+        "contradicting": [*map(list, named), *([] for _ in range(limit))],
+    }
+    each = zip(*columns.values(), strict=False)
+    return known | {
+        "judged": len(left.codes),
+        "silent": len(left.silent),
+        "kept": len(every) - len(left),
+        "total": len(left),
+        "suspects": [dict(zip(columns, row, strict=True)) for row in each],
+    }
+
+
+def edit_preview(now: Snapshot, edit: Edit, waiting: dict[int, Any]) -> dict[str, Any]:
+    """Which examples the others would predict otherwise, and how many rightly, then and now.
+
+    waiting : vectors (d,) of pictures by their numbers; those that the model would predict
+        otherwise are told, too
+    """
+    if now.left is None or now.examples is None:
+        raise InvalidInput("The model cannot say yet what would change: it needs two examples.")
+    if isinstance(edit, Remove) and not now.in_file:
+        after = unnamed(now.estimator).remove(edit.ids), now.examples.apply(edit)
+    else:
+        after = edited(now.estimator, now.examples, edit)
+    other = now.with_estimator(*after)
+    if other.left is None:
+        raise InvalidInput("Nothing can be said of what would be left: that takes two examples.")
+    said: list[Any] = [[], []]
+    if waiting:
+        X = np.stack([*waiting.values()])
+        said = [each.estimator.predict(X).tolist() for each in (now, other)]
+    return {
+        "number": now.number,
+        "flips": [
+            {"id": one.id, "from": one.before, "to": one.after}
+            for one in changed_answers(now.left, other.left)
+        ],
+        "pictures": [
+            {"picture": number, "from": old, "to": new}
+            for number, old, new in zip(waiting, *said, strict=True)
+            if old != new
+        ],
+        "accuracy_before": now.accuracy,
+        "accuracy_after": other.accuracy,
+    }

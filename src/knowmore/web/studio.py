@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextlib import suppress
 from copy import copy
+from dataclasses import asdict
 from hashlib import blake2b
 from secrets import token_bytes
 from time import perf_counter
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
@@ -16,15 +17,21 @@ from sklearn.gaussian_process.kernels import RBF
 import knowmore
 from knowmore._base import Array
 from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
-from knowmore.store import past
-from knowmore.web.bodies import SceneBody
-from knowmore.web.edits import EditContext, applied
-from knowmore.web.field import FieldAnswers, header, layers, packed
-from knowmore.web.following import FileEvent, FileEvents, FollowedFile
-from knowmore.web.listing import ExampleTable
-from knowmore.web.palette import Palette
+from knowmore.store import Entry, past
+from knowmore.web import bodies
+from knowmore.web.drawing import (
+    Bounds,
+    FieldAnswers,
+    FieldGrid,
+    Palette,
+    ViewPlane,
+    bounds_of,
+    field_bytes,
+    plane_of,
+)
+from knowmore.web.edits import applied
+from knowmore.web.following import FileEvents, FollowedFile
 from knowmore.web.pictures import Pictures
-from knowmore.web.plane import Bounds, FieldGrid, ViewPlane, bounds_of, plane_of
 from knowmore.web.pool import PoolQuestions
 from knowmore.web.snapshot import Snapshot
 
@@ -34,27 +41,13 @@ _KEPT = 1000
 _GRIDS = 3
 
 
-class TrialSettings(NamedTuple):
-    """Settings to look at before they are made."""
-
-    noise: float | None = None
-    length_scale: float | None = None
-
-
-class _Followed(NamedTuple):
-    """Answers for a grid, of a state of the file."""
-
-    answers: FieldAnswers
-    snapshot: Snapshot
-    update_ms: float
-
-
 @final
 class Studio:
     """An open file, or what stands for one.
 
-    events : what happened to it since it was opened
-    pictures : those that wait to be learnt
+    file : the file, and the snapshot of its last state
+    events : the edits of the file since it was opened
+    pictures : pictures that wait to be learnt
     questions : about a pool, if somebody gave one
     palette : the colours of the classes
 
@@ -66,31 +59,22 @@ class Studio:
         self.store, self.questions = store, questions or PoolQuestions()
         self.events, self.pictures = FileEvents(), Pictures(store)
         self.palette = Palette()
-        self._file: FollowedFile[Snapshot] = FollowedFile(store, Snapshot)
-        self._file.renew()
+        self.file = FollowedFile(store, Snapshot)
+        self.file.look()
         self._plane: ViewPlane | None = None
         self._bounds: Bounds | None = None
-        self._followed: OrderedDict[FieldGrid, _Followed] = OrderedDict()
+        self._followed: OrderedDict[FieldGrid, FieldAnswers] = OrderedDict()
         self._past: tuple[int, int, Snapshot] | None = None
         # Edits by their keys: a digest of each, which says nothing without the secret, and answers.
         self._answered: OrderedDict[str, tuple[bytes, dict[str, Any]]] = OrderedDict()
         self._secret = token_bytes(32)
 
-    def close(self) -> None:
-        """Let go of the file."""
-        self.store.close()
-
     def now(self) -> Snapshot:
         """The state of the file, including edits by others."""
-        return self._renewed() if self.store.refresh() else self._now
-
-    @property
-    def _now(self) -> Snapshot:
-        assert self._file.value is not None
-        return self._file.value
-
-    def _renewed(self) -> Snapshot:
-        before, now = self._now, self._file.renew()
+        before: Snapshot = self.file.value
+        if not self.file.look():
+            return before
+        now: Snapshot = self.file.value
         self.events.note(before, now)
         self._past = None
         self.palette.slots(now.labels)
@@ -118,16 +102,7 @@ class Studio:
             # What is looked at follows at once: until then it holds the state before.
             self._followed[grid] = followed
             with suppress(KnowmoreError):
-                self._followed_to(now, grid)
-
-    def missed(self, number: int | None) -> tuple[list[FileEvent], int]:
-        """The events that a page missed which last knew this number, and the count of all."""
-        now = self.now()
-        return [] if number is None else self.events.since(number, now), self.events.count
-
-    def table(self, now: Snapshot) -> ExampleTable:
-        """The examples of a state as a table."""
-        return ExampleTable(now, self.store.contributors())
+                self._answers(now, grid)
 
     # -- the plane ---------------------------------------------------------------------------
 
@@ -193,7 +168,7 @@ class Studio:
                 "possible": possible,
                 "by": plane.by if plane is not None else None,
                 "axes": [*plane.names] if plane is not None else None,
-                "bounds": self.bounds(now).shown() if possible else None,
+                "bounds": vars(self.bounds(now)) if possible else None,
             },
             "loo_accuracy": now.accuracy,
             "log_evidence": now.evidence,
@@ -208,7 +183,7 @@ class Studio:
 
     def points_of(self, now: Snapshot) -> dict[str, Any]:
         """Every example in the plane, in any state of the file."""
-        places, predicted = self._seen(now), []
+        places, predicted = self.seen(now), []
         if now.examples is not None:
             # The class that the others predict for each example, by its number.
             predicted = np.searchsorted(np.array(now.labels), now.predicted).tolist()
@@ -224,7 +199,8 @@ class Studio:
             "predicted": predicted,
         }
 
-    def _seen(self, now: Snapshot) -> Array:
+    def seen(self, now: Snapshot) -> Array:
+        """The places of the examples, (n, 2); raises InvalidInput if the model has no plane."""
         if self.plane(now) is None or not now.is_classifier:
             raise InvalidInput(
                 "This model has no plane: that takes classes and at least two features."
@@ -233,73 +209,81 @@ class Studio:
 
     # -- the field ---------------------------------------------------------------------------
 
-    def field(self, grid: FieldGrid, trial: TrialSettings, at: int | None = None) -> bytes:
-        """The field of scores, variances and the unknown over a grid, as bytes.
+    def field(
+        self,
+        grid: bodies.Seen,
+        noise: bodies.TrialNoise = None,
+        length_scale: bodies.TrialScale = None,
+        at: bodies.Number = None,
+    ) -> bytes:
+        """Scores, variances and what is unknown over a grid, as bytes.
 
-        trial : settings to try; at : an entry of the journal, for the field after it
+        With other settings on trial, or as they were after an entry of the journal.
         """
         now = self.now()
-        self._seen(now)
+        self.seen(now)
+        more: dict[str, Any] = {"number": at}
         if at is not None:
-            return self._judged(self.at(now, at), grid, {"number": at})
-        if trial != TrialSettings() and now.examples is not None:
-            other = now.refitted(**now.with_settings(*trial))
-            return self._judged(now.with_estimator(other, now.examples), grid, {"trial": True})
-        return self._followed_field(now, grid)
+            then = self.at(now, at)
+        elif (noise, length_scale) != (None, None) and now.examples is not None:
+            other = now.refitted(**now.with_settings(noise, length_scale))
+            then, more = now.with_estimator(other, now.examples), {"trial": True}
+        else:
+            return self._field(now, grid)
+        if then.examples is None:
+            return field_bytes(then, grid, None, **more)
+        answers = FieldAnswers.of(then, self._rows(then, grid))
+        more = {"loo_accuracy": then.accuracy, "log_evidence": then.evidence} | more
+        return field_bytes(then, grid, answers, **more)
 
-    def _followed_field(self, now: Snapshot, grid: FieldGrid, **more: Any) -> bytes:
+    def _field(self, now: Snapshot, grid: FieldGrid, **more: Any) -> bytes:
         """The field as it is now, without what takes every example left out: see `state`."""
         if now.examples is None:
-            return packed(header(now, grid) | more)
-        found = self._followed_to(now, grid)
-        more = {"update_ms": found.update_ms} | more
-        return packed(header(now, grid) | more, *layers(now, found.answers))
+            return field_bytes(now, grid, None, **more)
+        answers = self._answers(now, grid)
+        return field_bytes(now, grid, answers, update_ms=answers.update_ms, **more)
 
-    def _judged(self, then: Snapshot, grid: FieldGrid, more: dict[str, Any]) -> bytes:
-        """The field of another state, with what `state` says of this one."""
-        if then.examples is None:
-            return packed(header(then, grid) | more)
-        answers = FieldAnswers.of(then.estimator, self._rows(then, grid))
-        judged = {
-            "loo_accuracy": then.accuracy,
-            "log_evidence": then.evidence,
-        }
-        return packed(header(then, grid) | judged | more, *layers(then, answers))
-
-    def _followed_to(self, now: Snapshot, grid: FieldGrid) -> _Followed:
+    def _answers(self, now: Snapshot, grid: FieldGrid) -> FieldAnswers:
         """Answers for the grid by the model as it is now."""
         before = self._followed.pop(grid, None)
-        if before is None or before.snapshot is not now:
-            begin = perf_counter()
-            if before is None:
-                answers = FieldAnswers.of(now.estimator, self._rows(now, grid))
-            else:
-                answers = before.answers.follow(now.estimator)
-            before = _Followed(answers, now, (perf_counter() - begin) * 1e3)
-        self._followed[grid] = before
+        if before is None:
+            answers = FieldAnswers.of(now, self._rows(now, grid))
+        else:
+            answers = before.follow(now)
+        self._followed[grid] = answers
         while len(self._followed) > _GRIDS:
             self._followed.popitem(last=False)
-        return before
+        return answers
 
     def _rows(self, now: Snapshot, grid: FieldGrid) -> Array:
         plane = self.plane(now)
         assert plane is not None
         return plane.rows(grid.places())
 
-    def moved(self, grid: FieldGrid, ids: list[Any], places: list[tuple[float, float]]) -> bytes:
-        """The field, had these examples other places in the plane; nothing is written."""
+    def check(self, grid: bodies.Seen) -> Any:
+        """How far the field is from the field of a fit from scratch, and how long that takes."""
         now = self.now()
-        plane, _ = self.plane(now), self._seen(now)
+        self.seen(now)
+        if now.examples is None:
+            raise NoExamples("The model holds no examples yet. Add some first.")
+        return self._answers(now, grid)
+
+    def moved(self, asked: bodies.MoveBody) -> bytes:
+        """The field, had examples other places; nothing is written."""
+        grid = bodies.bounded(asked.x0, asked.x1, asked.y0, asked.y1, asked.w, asked.h)
+        now = self.now()
+        plane, _ = self.plane(now), self.seen(now)
         if now.examples is None or plane is None or not hasattr(now.estimator, "replace"):
             raise InvalidInput("There are no examples to move in a model of this kind.")
-        if len(ids) != len(places):
-            raise InvalidInput(f"{len(places)} places were given for {len(ids)} examples.")
+        if len(asked.ids) != len(asked.plane):
+            raise InvalidInput(
+                f"{len(asked.plane)} places were given for {len(asked.ids)} examples."
+            )
         other = copy(now.estimator)
-        old = now.examples.X[now.examples.rows(tuple(ids))]
-        other.replace(ids, plane.moved(old, np.array(places, dtype=float)))
-        then = now.with_estimator(other, now.examples)
-        answers = self._followed_to(now, grid).answers.follow(then.estimator)
-        return packed(header(then, grid) | {"trial": True}, *layers(then, answers))
+        old = now.examples.X[now.examples.rows(tuple(asked.ids))]
+        other.replace(asked.ids, plane.moved(old, np.array(asked.plane, dtype=float)))
+        answers = self._answers(now, grid).follow(now.with_estimator(other, now.examples))
+        return field_bytes(answers.now, grid, answers, trial=True)
 
     def at(self, now: Snapshot, number: int) -> Snapshot:
         """The file as it was after an entry of the journal."""
@@ -309,58 +293,47 @@ class Studio:
             self._past = now.number, number, found
         return self._past[2]
 
-    def to_check(self, grid: FieldGrid) -> tuple[Snapshot, Array, FieldAnswers, float]:
-        """The arguments of `checked`: the state, the rows of the grid, their answers, a time."""
-        now = self.now()
-        self._seen(now)
-        if now.examples is None:
-            raise NoExamples("The model holds no examples yet. Add some first.")
-        followed = self._followed_to(now, grid)
-        return now, self._rows(now, grid), followed.answers, followed.update_ms
-
-    def context(self, now: Snapshot) -> EditContext:
-        """The parts that an edit may need."""
-        pool = self.questions.pool
-        return EditContext(self.store, now, self.plane(now), self.pictures, pool)
-
     # -- edits -------------------------------------------------------------------------------
 
-    def edit(self, key: str, body: Any) -> dict[str, Any]:
-        """Apply an edit once, however often it comes with this key; durable when it returns."""
-        asked = blake2b(body.model_dump_json().encode(), key=self._secret).digest()
+    def edit(self, key: bodies.Key, asked: bodies.EditBody) -> dict[str, Any]:
+        """Edit the file; the edit is durable when the answer comes.
+
+        It is applied once, however often it comes with this key.
+        """
+        digest = blake2b(asked.model_dump_json().encode(), key=self._secret).digest()
         if key in self._answered:
             before, answer = self._answered[key]
-            if before != asked:
+            if before != digest:
                 raise InvalidInput(
                     "This idempotency key was used for another edit. Make a new one."
                 )
             return answer
-        now = self.now()
-        begin = perf_counter()
+        now, begin = self.now(), perf_counter()
         try:
-            done = applied(body, self.context(now))
+            ids, warning = applied(asked, self, now)
         finally:
             # A scene may have been cleared before it failed.
-            now = self._renewed()
-        if isinstance(body, SceneBody):
+            self.file.stale = True
+            now = self.now()
+        if isinstance(asked, bodies.SceneBody):
             self.palette = Palette()
         answer = {
             "number": now.number,
             "n": len(now),
-            "ids": done.ids,
-            "warning": done.warning,
+            "ids": ids,
+            "warning": warning,
             "update_ms": (perf_counter() - begin) * 1e3,
         }
-        self._answered[key] = asked, answer
+        self._answered[key] = digest, answer
         while len(self._answered) > _KEPT:
             self._answered.popitem(last=False)
         return answer
 
-    def edited(self, key: str, body: Any, grid: FieldGrid) -> bytes:
-        """Apply an edit; the field after it, with the answer of `edit` in its header."""
-        self._seen(self.now())
-        answer = self.edit(key, body)
-        return self._followed_field(self._now, grid, edit=answer)
+    def edit_seen(self, asked: bodies.EditBody, key: bodies.Key, grid: bodies.Seen) -> bytes:
+        """Edit the file, as `/api/edit` does; the field after it, with that answer."""
+        self.seen(self.now())
+        answer = self.edit(key, asked)
+        return self._field(self.file.value, grid, edit=answer)
 
 
 def warm() -> None:
@@ -369,17 +342,6 @@ def warm() -> None:
     gp.remove([0]).leave_one_out()
 
 
-def entry_of(entry: Any) -> dict[str, Any] | None:
+def entry_of(entry: Entry | None) -> dict[str, Any] | None:
     """An entry of the journal for JSON."""
-    if entry is None:
-        return None
-    return {
-        "number": entry.number,
-        "at": entry.at.isoformat(),
-        "verb": entry.verb,
-        "count": entry.count,
-        "undone": entry.undone,
-        "contributor": entry.contributor,
-        "id": entry.id,
-        "label": entry.label,
-    }
+    return None if entry is None else asdict(entry) | {"at": entry.at.isoformat()}

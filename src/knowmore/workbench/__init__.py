@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from knowmore.workbench.previewing import EditPreview as EditPreview
     from knowmore.workbench.previewing import ForgetPreview as ForgetPreview
     from knowmore.workbench.previewing import MergePreview as MergePreview
+    from knowmore.workbench.previewing import changed_answers as changed_answers
     from knowmore.workbench.previewing import check_merge as check_merge
     from knowmore.workbench.previewing import edited as edited
     from knowmore.workbench.previewing import left_out as left_out
@@ -129,6 +130,7 @@ _MODULES = {
         "EditPreview",
         "ForgetPreview",
         "MergePreview",
+        "changed_answers",
         "check_merge",
         "edited",
         "left_out",

@@ -124,17 +124,19 @@ def edited(estimator: Any, examples: Examples, edit: Edit) -> tuple[Any, Example
 
     state = Holding(unnamed(estimator), dict.fromkeys(examples.names), examples.next_id, read)
     changed: Any
+    if isinstance(edit, Remove):
+        return unnamed(state.forget(edit.ids).estimator), examples.apply(edit)
     if isinstance(edit, Add):
         numbered = state.numbered(edit.X, edit.labels, edit.ids, edit.weights)
         changed = state.add(edit.X, edit.labels, numbered.ids, edit.weights)
-    elif isinstance(edit, Remove):
-        changed = state.forget(edit.ids)
     elif isinstance(edit, Relabel):
         changed = state.relabel(edit.ids, edit.labels)
     else:
         changed = state.replace(edit.ids, edit.X, edit.labels)
-    after = estimator if changed is None else changed.estimator
-    return unnamed(after), examples.apply(edit)
+    if changed is None:
+        return unnamed(estimator), examples
+    # The labels of this edit have one type.
+    return unnamed(changed.estimator), examples.apply(changed.edit)
 
 
 def preview_edit(store: Store, edit: Edit) -> EditPreview:
@@ -145,10 +147,10 @@ def preview_edit(store: Store, edit: Edit) -> EditPreview:
     after = left_out(*edited(store.estimator, store.examples, edit))
     if after is None:
         raise InvalidInput("Nothing can be said of what would be left: that takes two examples.")
-    return EditPreview(_changes(before, after), accuracy(before), accuracy(after))
+    return EditPreview(changed_answers(before, after), accuracy(before), accuracy(after))
 
 
-def _changes(before: LeftOut, after: LeftOut) -> list[AnswerChange]:
+def changed_answers(before: LeftOut, after: LeftOut) -> list[AnswerChange]:
     """Examples of both that are predicted otherwise."""
     then = dict(zip(after.ids.tolist(), after.predicted.tolist(), strict=True))
     pairs = zip(before.ids.tolist(), before.predicted.tolist(), strict=True)
@@ -181,8 +183,8 @@ def preview_merge(store: Store, other: Store) -> MergePreview:
         len(other),
         [label for label in new if label not in labels],
         clashing,
-        [] if here is None or after is None else _changes(here, after),
-        [] if there is None or after is None else _changes(there, after),
+        [] if here is None or after is None else changed_answers(here, after),
+        [] if there is None or after is None else changed_answers(there, after),
         accuracy(here),
         accuracy(there),
         accuracy(after),

@@ -246,12 +246,11 @@ def test_any_history_without_somebody(seed, tmp_path):
 
 def test_what_is_edited_in_the_studio_is_the_studio_s(store):
     from knowmore.web.bodies import RelabelBody, ReplaceBody
-    from knowmore.web.edits import EditContext, applied
-    from knowmore.web.snapshot import Snapshot
+    from knowmore.web.studio import Studio
 
-    parts = EditContext(store, Snapshot(store), None, None, None)
-    applied(RelabelBody(verb="relabel", ids=["one"], y="c"), parts)
-    applied(ReplaceBody(verb="replace", ids=["two"], X=[[7.0, 8.0]]), parts)
+    studio = Studio(store)
+    studio.edit("one key", RelabelBody(verb="relabel", ids=["one"], y="c"))
+    studio.edit("another key", ReplaceBody(verb="replace", ids=["two"], X=[[7.0, 8.0]]))
     assert held(store) == {
         "one": ([0.0, 1.0], "c", "ann", "studio"),
         "two": ([7.0, 8.0], "b", "studio", "ann"),

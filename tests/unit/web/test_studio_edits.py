@@ -20,8 +20,8 @@ from knowmore import (
 )
 from knowmore.insight import novelty, suspects
 from knowmore.kernels import ChiSquared
-from knowmore.web.plane import Bounds, FieldGrid
-from knowmore.web.studio import Studio, TrialSettings
+from knowmore.web.drawing import Bounds, FieldGrid
+from knowmore.web.studio import Studio
 from knowmore.workbench import Predictor
 
 
@@ -96,7 +96,7 @@ def test_unknown_is_the_same_in_the_plane_on_the_desk_and_in_predictions(kind, t
     with knowmore.open(tmp_path / "m.km", kind) as store:
         store.add(X, y)
         studio = Studio(store)
-        _, layers = unpacked(studio.field(FieldGrid(Bounds(-1, 1, -1, 1), 16, 12), TrialSettings()))
+        _, layers = unpacked(studio.field(FieldGrid(Bounds(-1, 1, -1, 1), 16, 12)))
         desk = Predictor(store, 0.05, keep=False)
         said = np.array([answer.unknown for answer in desk(grid_rows())])
         np.testing.assert_array_equal(layers[3].astype(bool), said)

@@ -27,9 +27,9 @@ from knowmore import GPClassifier, LinearGPClassifier
 from knowmore.notebook.memory import Memory
 from knowmore.studio import Door, create_app
 from knowmore.web.bodies import ForgetBody
+from knowmore.web.drawing import Bounds, FieldGrid
 from knowmore.web.listing import ExampleTable
-from knowmore.web.plane import Bounds, FieldGrid
-from knowmore.web.studio import Studio, TrialSettings
+from knowmore.web.studio import Studio
 from knowmore.workbench import UnlabelledPool
 
 # Every name of what is forgotten has this in it. Its values are near that, and so are differences
@@ -352,10 +352,10 @@ def states(studio, gone, stored=True):
     now = studio.now()
     studio.state()
     for one in (grid, other):
-        studio.field(one, TrialSettings())
+        studio.field(one)
     if stored:
         past = weakref.ref(studio.at(now, now.number))
-        now.once(lambda now: ExampleTable(now, studio.store.contributors()))
+        now.once(ExampleTable)
     found = [weakref.ref(now), weakref.ref(now.examples)]
     assert set(gone) <= set(now.examples.names)
     return found if past is None else [*found, past]

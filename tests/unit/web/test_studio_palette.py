@@ -7,7 +7,7 @@ import pytest
 import knowmore
 from knowmore import GPClassifier
 from knowmore.errors import InvalidInput
-from knowmore.web.palette import Palette
+from knowmore.web.drawing import Palette
 from knowmore.web.studio import Studio
 
 
@@ -59,7 +59,8 @@ def test_a_class_that_was_forgotten_before_a_page_asked_is_not_offered(tmp_path)
             lambda: store.forget("z"),
         ):
             edit()
-            studio._renewed()
+            studio.file.stale = True
+            studio.now()
         assert [one["label"] for one in studio.state()["offered"]] == ["unused"]
 
 
