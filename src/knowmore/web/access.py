@@ -20,6 +20,16 @@ LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _SHORTEST: Final = 16
 
 
+def host_and_port(header: str) -> tuple[str, str]:
+    """The name and the port in a Host header; the port of HTTP if it has none.
+
+    >>> host_and_port("localhost:8000"), host_and_port("[::1]")
+    (('localhost', '8000'), ('[::1]', '80'))
+    """
+    name, _, port = header.lower().rpartition(":")
+    return (name, port) if name and port.isdecimal() else (header.lower(), "80")
+
+
 def _is_loopback(host: str) -> bool:
     """Whether only this machine reaches a server that is bound to this address."""
     try:
@@ -117,9 +127,7 @@ class Door:
 
     def answers_to(self, host: str) -> bool:
         """Whether a Host header names this studio."""
-        name, colon, port = host.lower().rpartition(":")
-        if not colon or host.endswith("]"):
-            name, port = host.lower(), "80"
+        name, port = host_and_port(host)
         return name in self._names and port == str(self.port)
 
     def is_own(self, origin: str, host: str) -> bool:

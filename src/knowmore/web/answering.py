@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -41,54 +41,43 @@ class Answering:
             # A service writes nothing.
             self._predictor = Predictor(store, rate, keep=False)
 
-    def rows(self, given: Sequence[Any]) -> Array:
+    def __call__(self, given: Sequence[Any], seconds: float = np.inf) -> list[RowPrediction]:
+        """An answer for each row; status 503 if all take longer than so many seconds."""
+        X, deadline = self._rows(given), time.monotonic() + seconds
+        assert self._predictor is not None
+        answers: list[RowPrediction] = []
+        for begin in range(0, len(X), _AT_ONCE):
+            if time.monotonic() > deadline:
+                words = f"{len(X)} rows take longer than {seconds:g} s. Ask about fewer at a time."
+                raise HTTPException(503, words)
+            answers += self._predictor(X[begin : begin + _AT_ONCE])
+        return answers
+
+    def _rows(self, given: Sequence[Any]) -> Array:
         """Rows of numbers, or of numbers by the names of columns, as an array (m, d)."""
         if not self.count:
             raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
-        columns = self.columns
-        X = [
-            [*self._by_name(row, i)] if isinstance(row, dict) else row
-            for i, row in enumerate(given)
-        ]
+        d = len(self.columns)
+        X = [self._by_name(row, i) if isinstance(row, dict) else row for i, row in enumerate(given)]
         for i, row in enumerate(X):
-            if len(row) != len(columns):
+            if len(row) != d:
                 way = f" They are those of a picture: {self._way}" if self._way else ""
                 raise InvalidInput(
-                    f"Row {i} has {len(row)} numbers, but the model has {len(columns)} features."
-                    f"{way}"
+                    f"Row {i} has {len(row)} numbers, but the model has {d} features.{way}"
                 )
         try:
-            return np.array(X, dtype=float).reshape(len(X), len(columns))
+            return np.array(X, dtype=float).reshape(len(X), d)
         except OverflowError as error:
             raise InvalidInput("A number is too large: none may exceed 1.8e308.") from error
 
-    def _by_name(self, row: dict[str, Any], i: int) -> Iterator[float]:
+    def _by_name(self, row: dict[str, Any], i: int) -> list[Any]:
         if missing := [name for name in self.columns if name not in row]:
             raise InvalidInput(
                 f"Row {i} lacks {some(missing)}. Give a number for each feature: "
                 f"{some(self.columns)}."
             )
         for name in self.columns:
-            value = row[name]
-            if not is_real(value):
-                raise InvalidInput(f"Row {i}, {name!r}: {_shown(value)} is not a number.")
-            yield value
-
-    def __call__(self, given: Sequence[Any], seconds: float = np.inf) -> list[RowPrediction]:
-        """An answer for each row; status 503 if all take longer than so many seconds."""
-        X, deadline = self.rows(given), time.monotonic() + seconds
-        answers: list[RowPrediction] = []
-        for begin in range(0, len(X), _AT_ONCE):
-            if time.monotonic() > deadline:
-                words = f"{len(X)} rows take longer than {seconds:g} s. Ask about fewer at a time."
-                raise HTTPException(503, words)
-            answers += self._answers(X[begin : begin + _AT_ONCE])
-        return answers
-
-    def _answers(self, X: Array) -> list[RowPrediction]:
-        assert self._predictor is not None
-        return self._predictor(X)
-
-
-def _shown(value: Any) -> str:
-    return repr(value)[:50]
+            if not is_real(row[name]):
+                shown = repr(row[name])[:50]
+                raise InvalidInput(f"Row {i}, {name!r}: {shown} is not a number.")
+        return [row[name] for name in self.columns]

@@ -7,9 +7,10 @@ the route in the schema.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from importlib.metadata import version
 from inspect import Signature, iscoroutinefunction, signature
 from typing import Any, get_type_hints
@@ -34,7 +35,7 @@ class Route:
     """A path, and the function that answers there.
 
     answer : a coroutine function; or a function that takes long, which runs in a thread and
-        returns a value for JSON, bytes or a response
+        returns a response, bytes, or a value for JSON with frozen dataclasses in it
     media : the media type of bytes
     then : a function of the target and the value, which runs in another thread meanwhile
     options : further arguments of FastAPI's `add_api_route`
@@ -120,6 +121,17 @@ def application(
     return app
 
 
+class _Answer(JSONResponse):
+    """JSON with frozen dataclasses as objects."""
+
+    def render(self, content: Any) -> bytes:
+        """The JSON as JSONResponse writes it."""
+        text = json.dumps(
+            content, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=vars
+        )
+        return text.encode()
+
+
 def add_routes(app: FastAPI, routes: Iterable[Route], target: Any, work: Work) -> None:
     """Let functions of `target` answer at the paths of routes."""
     for route in routes:
@@ -140,11 +152,15 @@ def _endpoint(route: Route, target: Any, work: Work) -> Callable[..., Any]:
             found = await to_thread.run_sync(then, target, found, limiter=apart)
         if isinstance(found, Response):
             return found
-        return Response(found, media_type=route.media) if route.media else JSONResponse(found)
+        return Response(found, media_type=route.media) if route.media else _Answer(found)
 
     hints = get_type_hints(answer, include_extras=True)
     _, *rest = signature(answer).parameters.values()
     parameters = [one.replace(annotation=hints[one.name]) for one in rest]
-    endpoint.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    model = hints.get("return")
+    model = model if is_dataclass(model) else Signature.empty
+    endpoint.__signature__ = Signature(  # type: ignore[attr-defined]
+        parameters, return_annotation=model
+    )
     endpoint.__doc__ = answer.__doc__
     return endpoint

@@ -1,8 +1,8 @@
-"""The requests of a page as a studio takes them, their JSON bodies, and the answers."""
+"""The requests of a page, as a studio takes them: parameters, and JSON bodies."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import Body, Depends, Header, Query, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, Json
@@ -43,6 +43,8 @@ Labels = Annotated[list[Label], Field(min_length=1, max_length=_MOST)]
 Value = Annotated[FiniteFloat, Field(ge=-1e100, le=1e100)]
 Rows = Annotated[list[list[Value]], Field(min_length=1, max_length=_MOST)]
 Places = Annotated[list[tuple[Value, Value]], Field(min_length=1, max_length=_MOST)]
+Noise = Annotated[FiniteFloat, Field(ge=0, le=1e6)]
+LengthScale = Annotated[FiniteFloat, Field(gt=0, le=1e9)]
 ColumnName = Literal["id", "label", "contributor", "predicted", "unseen"]
 
 
@@ -74,8 +76,8 @@ Number = Annotated[int | None, Query(ge=0, le=2**53)]
 # As JSON: 7 and "7" are different examples.
 OneId = Annotated[Json[Whole | Text] | None, Query()]
 OnePicture = Annotated[int | None, Query(ge=1, le=2**53)]
-TrialNoise = Annotated[FiniteFloat | None, Query(ge=0, le=1e6)]
-TrialScale = Annotated[FiniteFloat | None, Query(gt=0, le=1e9)]
+TrialNoise = Annotated[Noise | None, Query()]
+TrialScale = Annotated[LengthScale | None, Query()]
 
 
 # -- bodies --------------------------------------------------------------------------------------
@@ -149,8 +151,8 @@ class SettingsBody(RequestBody):
     """Give the model another noise or length scale."""
 
     verb: Literal["settings"]
-    noise: Annotated[FiniteFloat, Field(ge=0, le=1e6)] | None = None
-    length_scale: Annotated[FiniteFloat, Field(gt=0, le=1e9)] | None = None
+    noise: Noise | None = None
+    length_scale: LengthScale | None = None
 
 
 class SceneBody(RequestBody):
@@ -287,131 +289,7 @@ class DismissBody(RequestBody):
     pictures: Waiting
 
 
-# -- answers -------------------------------------------------------------------------------------
-
-
 class ErrorBody(BaseModel):
     """An error, in words."""
 
     error: str
-
-
-class EditResult(BaseModel):
-    """The result of an edit."""
-
-    model_config = ConfigDict(extra="allow")
-    number: int
-    n: int
-    ids: list[int | str]
-    warning: str
-    update_ms: float
-
-
-class WaitingPicture(BaseModel):
-    """A picture that waits, and what the model says of it; what it cannot say is null."""
-
-    picture: int
-    name: str
-    label: Any = None
-    probability: float | None = None
-    std: float | None = None
-    unknown: bool | None = None
-
-
-class BoardExample(BaseModel):
-    """An example, and what the others say of it."""
-
-    id: int | str
-    label: Any
-    predicted: Any
-    wrong: bool
-    silent: bool
-
-
-class Board(BaseModel):
-    """All examples, and the pictures that wait: at most `most`."""
-
-    number: int
-    examples: list[BoardExample]
-    waiting: list[WaitingPicture]
-    most: int
-
-
-class ExampleInfluence(BaseModel):
-    """The exact influence of an example on a score."""
-
-    id: int | str
-    label: Any
-    similarity: float
-    contribution: float
-    score_without: float
-
-
-class PictureExplanation(BaseModel):
-    """The score of a label, the nearest examples, and those that speak most against it."""
-
-    number: int
-    label: Any
-    score: float
-    nearest: list[ExampleInfluence]
-    against: list[ExampleInfluence]
-
-
-class PoolQuestion(BaseModel):
-    """A row to label, why, and what its label takes off the variance of the pool."""
-
-    model_config = ConfigDict(extra="allow")
-    id: int | str
-    reason: str
-    drop: float | None = None
-
-
-class NextQuestion(BaseModel):
-    """The next question, the state of the pool, and accuracies by the number of answers."""
-
-    model_config = ConfigDict(extra="allow")
-    number: int
-    pool: dict[str, Any] | None
-    question: PoolQuestion | None
-    curve: list[tuple[int, float | None]]
-
-
-class TableRow(BaseModel):
-    """An example; `predicted` is the label that the others predict, None if they cannot."""
-
-    id: int | str
-    label: Any
-    contributor: str | None
-    predicted: Any
-    unseen: str | None
-    values: list[float]
-
-
-class TablePage(BaseModel):
-    """A page of the examples that were asked for: `found` of `total`."""
-
-    model_config = ConfigDict(extra="allow")
-    number: int
-    total: int
-    found: int
-    rows: list[TableRow]
-
-
-class MergeView(BaseModel):
-    """The examples and classes of another file, and the answers that they would change.
-
-    classes : the classes that are new here
-    clashes : ids that both files hold; as long as there are any, nothing can be merged
-    flips : examples of both files that the others would predict otherwise than now in their file
-    """
-
-    number: int
-    count: int
-    classes: list[Any]
-    clashes: int
-    clashing: list[int | str]
-    flips: int
-    flipping: list[dict[str, Any]]
-    accuracy_before: float | None
-    accuracy_theirs: float | None
-    accuracy_after: float | None

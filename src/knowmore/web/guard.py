@@ -17,8 +17,9 @@ from typing import Any, Final, NamedTuple, final
 
 from anyio import current_time, fail_after
 from fastapi import HTTPException
+from fastapi.responses import Response
 
-from knowmore.web.access import LOCAL_NAMES, Door, Settings
+from knowmore.web.access import LOCAL_NAMES, Door, Settings, host_and_port
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -142,7 +143,7 @@ class ServiceRules:
         A route that takes no body reads none, and neither does a path that leads nowhere.
         """
         headers = _headers(scope)
-        if self.settings.is_local and _without_port(headers.get("host", "")) not in LOCAL_NAMES:
+        if self.settings.is_local and host_and_port(headers.get("host", ""))[0] not in LOCAL_NAMES:
             # A page of another site may have been given a name that leads to this machine.
             raise Refusal(421, "This service answers only to localhost and 127.0.0.1.")
         if scope["path"] in _OPEN:
@@ -176,7 +177,7 @@ class ServiceRules:
             return False
         return hmac.compare_digest(secret.strip().encode(), self.settings.token.encode())
 
-    def refused(self, refusal: Refusal, scope: Message) -> tuple[str, bytes]:
+    def refused(self, refusal: Refusal, scope: Message) -> tuple[str | None, bytes]:
         """The refusal as JSON."""
         return _JSON, json.dumps({"detail": refusal.detail}).encode()
 
@@ -236,10 +237,10 @@ class StudioRules:
         if changes and not self.door.is_own(headers.get("origin", ""), headers["host"]):
             raise Refusal(403, "Only a page of this studio may edit: the Origin header is not its.")
 
-    def refused(self, refusal: Refusal, scope: Message) -> tuple[str, bytes]:
+    def refused(self, refusal: Refusal, scope: Message) -> tuple[str | None, bytes]:
         """The refusal as JSON, or as a page for a browser that asks for one."""
         if refusal.status_code == 303:
-            return "", b""
+            return None, b""
         # The rest of a body that was not read is no further request.
         refusal.headers = {"connection": "close"}
         if "text/html" in _headers(scope).get("accept", ""):
@@ -278,7 +279,9 @@ class Guard:
             async with self.rules.admitted(scope, receive) as admitted:
                 await self.inner(scope, admitted, guarded)
         except Refusal as refusal:
-            await _say(guarded, refusal, *self.rules.refused(refusal, scope))
+            media, body = self.rules.refused(refusal, scope)
+            answer = Response(body, refusal.status_code, refusal.headers, media)
+            await answer(scope, receive, guarded)
         finally:
             self.rules.answered(scope["path"], status, time.perf_counter() - begin)
 
@@ -324,22 +327,3 @@ def _headers(scope: Message) -> Headers:
         key = name.decode("latin-1").lower()
         found[key] = "" if key in found and key != "cookie" else value.decode("latin-1")
     return found
-
-
-def _without_port(host: str) -> str:
-    """The name in a Host header.
-
-    >>> _without_port("localhost:8000"), _without_port("[::1]:80"), _without_port("[::1]")
-    ('localhost', '[::1]', '[::1]')
-    """
-    name, colon, port = host.lower().rpartition(":")
-    return name if colon and port.isdecimal() and not host.endswith("]") else host.lower()
-
-
-async def _say(send: Send, refusal: Refusal, media: str, body: bytes) -> None:
-    """Send the answer of a refusal."""
-    headers = {"content-type": media} if media else {}
-    headers |= {"content-length": str(len(body)), **(refusal.headers or {})}
-    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": refusal.status_code, "headers": pairs})
-    await send({"type": "http.response.body", "body": body})

@@ -30,6 +30,7 @@ _CREATED = (
 )
 _DELETED = ("ANNOTATION_DELETED", "ANNOTATIONS_DELETED")
 _NO_CLASSES = "The model predicts numbers, but Label Studio's choices are classes."
+_NO_TASKS = "The tasks are not a list."
 _NO_RESULT = "The result of the annotation is not a list of objects with a value."
 
 
@@ -76,7 +77,7 @@ async def predict(service: Service, message: Message) -> Any:
     choices, subject = control(message.get("label_config"))
     now = service.file.now
     columns = () if now is None else now.columns
-    rows = [features(task, columns) for task in _tasks(message)]
+    rows = [features(task, columns) for task in _is(message["tasks"], list, _NO_TASKS)]
     model, answers = await service.answered(rows)
     if not model.is_classifier:
         raise InvalidInput(_NO_CLASSES)
@@ -126,7 +127,8 @@ def learn(store: Any, message: dict[str, Any]) -> dict[str, Any]:
     if not is_classifier(store.estimator):
         raise InvalidInput(_NO_CLASSES)
     held = set(store.ids_.tolist())
-    new: dict[str, tuple[list[float], Any, str | None]] = {}
+    # By id: the label and the contributor, and the row of a new example.
+    new: dict[str, tuple[Any, str | None, list[float]]] = {}
     changed: dict[str, tuple[Any, str | None]] = {}
     # A task that was skipped, or an annotation without a choice, teaches nothing.
     empty: set[str] = set()
@@ -149,19 +151,19 @@ def learn(store: Any, message: dict[str, Any]) -> dict[str, Any]:
             continue
         task = annotation.get("task") if isinstance(annotation.get("task"), dict) else None
         row = features(task or message.get("task"), column_names(store))
-        new[name] = row, label, _contributor(annotation)
+        new[name] = label, _contributor(annotation), row
     with store.together("annotate") if new and changed else nullcontext():
         if new:
-            rows, labels, contributors = (list(one) for one in zip(*new.values(), strict=True))
+            labels, people, rows = map(list, zip(*new.values(), strict=True))
             table = _table(store, rows)
-            store.add(table, labels, [*new], contributor=contributors, origins="label-studio")
+            store.add(table, labels, [*new], contributor=people, origins="label-studio")
         if changed:
-            labels, contributors = (list(one) for one in zip(*changed.values(), strict=True))
-            store.relabel([*changed], labels, contributor=contributors)
+            labels, people = map(list, zip(*changed.values(), strict=True))
+            store.relabel([*changed], labels, contributor=people)
     # This cannot be undone, so it is no part of the others; nor can it fail by its message.
     gone = sorted(empty & store.forgettable())
     counts = {"added": len(new), "relabelled": len(changed), "ignored": len(empty) - len(gone)}
-    return {**counts, **_forgotten(store, gone)}
+    return counts | _forgotten(store, gone)
 
 
 def forget(store: Any, message: dict[str, Any]) -> dict[str, Any]:
@@ -199,7 +201,8 @@ def control(config: Any) -> tuple[str, str]:
     ('c', 't')
     """
     problem = "The labelling interface"
-    if not isinstance(config, str) or len(config) > _LONGEST or "<!" in _without_comments(config):
+    known = isinstance(config, str) and len(config) <= _LONGEST
+    if not known or "<!" in config.replace("<!--", ""):
         raise InvalidInput(f"{problem} is missing, too long, or declares entities.")
     try:
         view = ElementTree.fromstring(config)
@@ -209,10 +212,6 @@ def control(config: Any) -> tuple[str, str]:
         if "name" in one.attrib and "toName" in one.attrib:
             return one.attrib["name"], one.attrib["toName"].split(",")[0]
     raise InvalidInput(f"{problem} has no <Choices name=... toName=...>, which a classifier needs.")
-
-
-def _without_comments(config: str) -> str:
-    return config.replace("<!--", "")
 
 
 def features(task: Any, columns: tuple[str, ...]) -> list[float]:
@@ -243,17 +242,17 @@ def _result(answer: Any, choices: str, subject: str, version: str) -> dict[str, 
     return {"result": [] if answer.unknown else [item], "score": score, "model_version": version}
 
 
-def _tasks(message: dict[str, Any]) -> list[Any]:
-    if not isinstance(message["tasks"], list):
-        raise InvalidInput("The tasks are not a list.")
-    return message["tasks"]
+def _is(value: Any, kind: type, problem: str) -> Any:
+    """The value; raises InvalidInput if it is not of this kind."""
+    if not isinstance(value, kind):
+        raise InvalidInput(problem)
+    return value
 
 
 def _annotations(message: dict[str, Any]) -> list[dict[str, Any]]:
-    given = message.get("annotations", [message.get("annotation")])
-    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
-        raise InvalidInput("The message has no annotation.")
-    return given
+    problem = "The message has no annotation."
+    given = _is(message.get("annotations", [message.get("annotation")]), list, problem)
+    return [_is(one, dict, problem) for one in given]
 
 
 def _name(annotation: dict[str, Any]) -> str:
@@ -269,8 +268,10 @@ def _choice(annotation: dict[str, Any]) -> str | None:
     if annotation.get("was_cancelled"):
         return None
     result = annotation.get("result")
-    values = [_value(one) for one in ([] if result is None else _listed(result))]
-    for chosen in (_listed(one["choices"]) for one in values if "choices" in one):
+    listed = _is([] if result is None else result, list, _NO_RESULT)
+    values = [_is(_is(one, dict, _NO_RESULT).get("value", {}), dict, _NO_RESULT) for one in listed]
+    for value in values:
+        chosen = _is(value.get("choices", []), list, _NO_RESULT)
         if len(chosen) > 1:
             raise InvalidInput(f"{len(chosen)} classes were chosen: an example has one.")
         for choice in chosen:
@@ -278,20 +279,6 @@ def _choice(annotation: dict[str, Any]) -> str | None:
                 raise InvalidInput("The choice of the annotation is not the name of a class.")
             return choice
     return None
-
-
-def _value(one: Any) -> dict[str, Any]:
-    """The value of one result of an annotation."""
-    value = one.get("value", {}) if isinstance(one, dict) else None
-    if not isinstance(value, dict):
-        raise InvalidInput(_NO_RESULT)
-    return value
-
-
-def _listed(given: Any) -> list[Any]:
-    if not isinstance(given, list):
-        raise InvalidInput(_NO_RESULT)
-    return given
 
 
 def _contributor(annotation: dict[str, Any]) -> str | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
-from knowmore._base import Array, cached_property
+from knowmore._base import Array, Id, cached_property
 from knowmore.errors import InvalidInput
 from knowmore.web.bodies import TableBody
 from knowmore.web.snapshot import Snapshot
@@ -15,6 +16,38 @@ from knowmore.web.snapshot import Snapshot
 _SHOWN = 8
 # Verdicts of the others on an example, in order.
 _UNSEEN = ("wrong", "silent", "right")
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """An example; `predicted` is the label that the others predict, None if they cannot.
+
+    unseen : whether the others predict it as it is labelled: "wrong", "silent" or "right"
+    """
+
+    id: Id
+    label: Any
+    contributor: str | None
+    predicted: Any
+    unseen: str | None
+    values: list[float]
+
+
+@dataclass(frozen=True)
+class TablePage:
+    """A page of the examples that were asked for: `found` of `total`.
+
+    columns : the names of the features that are shown; features : the number of all
+    contributors : of all examples; "" at the end, if some are of nobody but not all
+    """
+
+    number: int
+    total: int
+    found: int
+    columns: list[str]
+    features: int
+    contributors: list[str]
+    rows: list[TableRow]
 
 
 @final
@@ -27,36 +60,24 @@ class ExampleTable:
         self._orders: dict[Any, Array] = {}
         self._last: tuple[TableBody, Array] | None = None
 
-    def page(self, asked: TableBody) -> dict[str, Any]:
-        """The part of the table that was asked for.
-
-        Of `contributors`, "" is at the end, if some examples are of nobody but not all.
-        """
+    def page(self, asked: TableBody) -> TablePage:
+        """The part of the table that was asked for."""
         now, order = self.now, self._chosen(asked)
-        some = order[asked.offset : asked.offset + asked.limit]
         shown = slice(asked.first, asked.first + _SHOWN)
         names = self._columns["contributor"][0]
-        return {
-            "number": now.number,
-            "total": len(now),
-            "found": len(order),
-            "columns": [*now.columns[shown]],
-            "features": len(now.columns),
-            "contributors": sorted(names, key=lambda one: (not one, one)) if any(names) else [],
-            "rows": [self._row(i, shown) for i in some.tolist()],
-        }
+        names = sorted(names, key=lambda one: (not one, one)) if any(names) else []
+        some = order[asked.offset : asked.offset + asked.limit]
+        rows = [self._row(i, shown) for i in some.tolist()]
+        columns = [*now.columns[shown]]
+        return TablePage(now.number, len(now), len(order), columns, len(now.columns), names, rows)
 
-    def _row(self, i: int, shown: slice) -> dict[str, Any]:
-        now = self.now
-        assert now.examples is not None
-        return {
-            "id": self.ids[i],
-            "label": now.examples.labels[i].tolist(),
-            "contributor": self.contributors[i],
-            "predicted": None if now.left is None else now.left.predicted[i].tolist(),
-            "unseen": None if now.left is None else _UNSEEN[self._columns["unseen"][1][i]],
-            "values": now.examples.X[i, shown].tolist(),
-        }
+    def _row(self, i: int, shown: slice) -> TableRow:
+        left, examples, said, unseen = self.now.left, self.now.examples, None, None
+        assert examples is not None
+        if left is not None:
+            said, unseen = left.predicted[i].tolist(), _UNSEEN[self._columns["unseen"][1][i]]
+        label, by = examples.labels[i].tolist(), self.contributors[i]
+        return TableRow(self.ids[i], label, by, said, unseen, examples.X[i, shown].tolist())
 
     @cached_property
     def _columns(self) -> dict[str, tuple[list[Any], Array]]:

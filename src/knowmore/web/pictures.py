@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any, final
 
 import numpy as np
+from pydantic import BaseModel
 
 from knowmore._base import Array, Id, optional, some
 from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
@@ -30,6 +31,7 @@ from knowmore.workbench import Predictor
 SIDE, _QUALITY = 192, 85
 # Examples that are named beside a picture, and characters of the name of one.
 _NAMED, _LONGEST = 4, 80
+_SAID = ("label", "probability", "std", "unknown")
 _EMPTY = "The model holds no examples yet. Teach it: knowmore learn."
 
 
@@ -52,6 +54,60 @@ class Brought:
     learnt: tuple[Id, int] | None = None
 
 
+class WaitingPicture(BaseModel):
+    """A picture that waits, and what the model says of it; what it cannot say is null."""
+
+    picture: int
+    name: str
+    label: Any = None
+    probability: float | None = None
+    std: float | None = None
+    unknown: bool | None = None
+
+
+@dataclass(frozen=True)
+class BoardExample:
+    """An example, and what the others say of it."""
+
+    id: Id
+    label: Any
+    predicted: Any
+    wrong: bool
+    silent: bool
+
+
+@dataclass(frozen=True)
+class Board:
+    """All examples, and the pictures that wait: at most `most`."""
+
+    number: int
+    examples: list[BoardExample]
+    waiting: list[WaitingPicture]
+    most: int
+
+
+@dataclass(frozen=True)
+class ExampleInfluence:
+    """The exact influence of an example on a score."""
+
+    id: Id
+    label: Any
+    similarity: float
+    contribution: float
+    score_without: float
+
+
+@dataclass(frozen=True)
+class PictureExplanation:
+    """The score of a label, the nearest examples, and those that speak most against it."""
+
+    number: int
+    label: Any
+    score: float
+    nearest: list[ExampleInfluence]
+    against: list[ExampleInfluence]
+
+
 @final
 class Pictures:
     """The pictures of one file. One thread at a time may call it."""
@@ -65,12 +121,11 @@ class Pictures:
 
     # -- pictures that wait ------------------------------------------------------------------
 
-    def take(self, now: Snapshot, data: bytes, name: str) -> dict[str, Any]:
+    def take(self, now: Snapshot, data: bytes, name: str) -> Any:
         """Describe a picture, which waits from now on; the same one again is the same."""
         waiting, describer = self.waiting(now), self._describer(now)
         made_from, name = digest(data), _plain(name)
-        same = [one for one in waiting if one.content == made_from]
-        if same:
+        if same := [one for one in waiting if one.content == made_from]:
             return self._told(now, same)[0]
         if len(waiting) >= MOST_PICTURES:
             raise InvalidInput(
@@ -91,22 +146,19 @@ class Pictures:
         if self.store.notes.get("pictures") != self._note:
             # Others are described in another way.
             self._brought.clear()
-        held = set() if now.examples is None else set(now.examples.names)
         stands = {entry.number for entry in now.entries if not entry.undone}
-        learnt = {
-            one.number: one.learnt[0] in held
-            for one in self._brought.values()
-            if one.learnt is not None and one.learnt[1] in stands
-        }
-        for number, is_held in learnt.items():
-            if not is_held:
+        waiting = []
+        for one in [*self._brought.values()]:
+            if one.learnt is None or one.learnt[1] not in stands:
+                waiting.append(one)
+            elif one.learnt[0] not in now.held:
                 # It was learnt, and that is not undone: it has been forgotten.
-                del self._brought[number]
-        return [one for one in self._brought.values() if one.number not in learnt]
+                del self._brought[one.number]
+        return waiting
 
     def vectors(self, now: Snapshot) -> dict[int, Array]:
         """The features (d,) of the pictures that wait, by their numbers."""
-        return {picture.number: picture.vector for picture in self.waiting(now)}
+        return {one.number: one.vector for one in self.waiting(now)}
 
     def chosen(self, now: Snapshot, numbers: Sequence[int]) -> list[Brought]:
         """The waiting pictures of these numbers."""
@@ -120,10 +172,9 @@ class Pictures:
     def learn(self, now: Snapshot, numbers: Sequence[int], labels: list[Any]) -> list[Id]:
         """Learn pictures that wait, one edit of all; their ids are their names."""
         chosen = self.chosen(now, numbers)
-        held = set() if now.examples is None else set(now.examples.names)
         ids: list[Id] = []
         for one in chosen:
-            ids.append(_free(one.name, held.union(ids)))
+            ids.append(_free(one.name, now.held.union(ids)))
         self.store.add(
             np.stack([one.vector for one in chosen]),
             labels,
@@ -143,10 +194,9 @@ class Pictures:
 
     def let_go(self, before: Snapshot, now: Snapshot) -> None:
         """Something was forgotten: let go of what the file knew before, and does not hold now."""
-        held = set() if now.examples is None else set(now.examples.names)
         known = {entry.number for entry in before.entries}
         for one in [*self._brought.values()]:
-            if one.learnt is not None and one.learnt[1] in known and one.learnt[0] not in held:
+            if one.learnt is not None and one.learnt[1] in known and one.learnt[0] not in now.held:
                 del self._brought[one.number]
 
     def dismiss(self, now: Snapshot, numbers: Sequence[int]) -> None:
@@ -166,37 +216,25 @@ class Pictures:
 
     # -- what the model says -----------------------------------------------------------------
 
-    def board(self, now: Snapshot) -> dict[str, Any]:
+    def board(self, now: Snapshot) -> Board:
         """Every example with what the others say of it, and the pictures that wait."""
-        examples: list[dict[str, Any]] = []
+        examples: list[BoardExample] = []
         if now.examples is not None and now.is_classifier:
-            columns = now.examples.names, now.examples.labels.tolist(), now.predicted.tolist()
-            wrong, silent = now.wrong.tolist(), now.silent.tolist()
-            names = ("id", "label", "predicted", "wrong", "silent")
-            rows = zip(*columns, wrong, silent, strict=True)
-            examples = [dict(zip(names, row, strict=True)) for row in rows]
-        waiting = self._told(now, self.waiting(now))
-        return {
-            "number": now.number,
-            "examples": examples,
-            "waiting": waiting,
-            "most": MOST_PICTURES,
-        }
+            columns = (now.examples.labels, now.predicted, now.wrong, now.silent)
+            rows = zip(now.examples.names, *(each.tolist() for each in columns), strict=True)
+            examples = [BoardExample(*row) for row in rows]
+        return Board(now.number, examples, self._told(now, self.waiting(now)), MOST_PICTURES)
 
-    def _told(self, now: Snapshot, pictures: list[Brought]) -> list[dict[str, Any]]:
-        """The predictions for pictures, as `knowmore predict` prints them."""
-        if not pictures or not len(now):
-            return [{"picture": one.number, "name": one.name} for one in pictures]
-        answers = now.once(self._predictor)(np.stack([one.vector for one in pictures]))
-        return [
-            {"picture": one.number, "name": one.name, **answer._asdict()}
-            for one, answer in zip(pictures, answers, strict=True)
-        ]
+    def _told(self, now: Snapshot, pictures: list[Brought]) -> list[Any]:
+        """The predictions for pictures, as `knowmore predict` prints them: `WaitingPicture`."""
+        told: list[dict[str, Any]] = [{"picture": one.number, "name": one.name} for one in pictures]
+        if pictures and len(now):
+            answers = now.once(_predictor)(np.stack([one.vector for one in pictures]))
+            for one, answer in zip(told, answers, strict=True):
+                one |= {name: getattr(answer, name) for name in _SAID}
+        return told
 
-    def _predictor(self, _: Snapshot) -> Predictor:
-        return Predictor(self.store, RATE, keep=False)
-
-    def explained(self, now: Snapshot, one: Id | None, picture: int | None) -> dict[str, Any]:
+    def explained(self, now: Snapshot, one: Id | None, picture: int | None) -> PictureExplanation:
         """The examples that are nearest to one or to a picture, and those that speak most against
         its label, or the predicted one; an example is explained by the others."""
         _check_one(one, picture)
@@ -207,6 +245,8 @@ class Pictures:
             return _explained(now, now.estimator, row, None)
         assert one is not None
         at = now.examples.rows((one,))
+        if not now.is_classifier:
+            raise InvalidInput("A model of values has no classes to explain.")
         if not hasattr(now.estimator, "remove"):
             raise InvalidInput("A model of this kind holds no examples to explain this one by.")
         others, label = copy(now.estimator).remove([one]), now.examples.labels[at[0]].item()
@@ -222,12 +262,16 @@ class Pictures:
         return found
 
 
+def _predictor(now: Snapshot) -> Predictor:
+    return Predictor(now.store, RATE, keep=False)
+
+
 def _check_one(one: Id | None, picture: int | None) -> None:
     if (one is None) == (picture is None):
         raise InvalidInput("Give either the id of an example or the number of a picture.")
 
 
-def _explained(now: Snapshot, estimator: Any, row: Array, label: Any) -> dict[str, Any]:
+def _explained(now: Snapshot, estimator: Any, row: Array, label: Any) -> PictureExplanation:
     """The score of a row (1, d) by an estimator, and the examples that matter most."""
     assert now.examples is not None
     found = explain(estimator, row, label, by="examples")
@@ -237,22 +281,16 @@ def _explained(now: Snapshot, estimator: Any, row: Array, label: Any) -> dict[st
         row, X = map(model.covariance.seen, (row, X))
     near = np.asarray(estimator.kernel_(row, X))[0]
     columns = found.ids, found.labels, near, found.contributions, found.score_without
-    names = ("id", "label", "similarity", "contribution", "score_without")
     rows = [
-        dict(zip(names, each, strict=True))
+        ExampleInfluence(*each)
         for each in zip(*(column.tolist() for column in columns), strict=True)
     ]
     nearest, against = (
         [rows[i] for i in np.argsort(by, kind="stable")[:_NAMED].tolist()]
         for by in (-near, found.contributions)
     )
-    return {
-        "number": now.number,
-        "label": found.label,
-        "score": found.score,
-        "nearest": nearest,
-        "against": [one for one in against if one["contribution"] < 0],
-    }
+    against = [one for one in against if one.contribution < 0]
+    return PictureExplanation(now.number, found.label, found.score, nearest, against)
 
 
 def small_picture(store: Store, record: Record) -> bytes | None:
@@ -290,10 +328,10 @@ def _plain(name: str) -> str:
     return "".join(one for one in last if one.isprintable())[-_LONGEST:].strip() or "picture"
 
 
-def _free(name: str, held: set[Any]) -> str:
+def _free(name: str, held: frozenset[Any]) -> str:
     """The name, or with a number if it is held.
 
-    >>> _free("rose.jpg", {"rose.jpg", "rose (2).jpg"})
+    >>> _free("rose.jpg", frozenset({"rose.jpg", "rose (2).jpg"}))
     'rose (3).jpg'
     """
     path = PurePosixPath(name)

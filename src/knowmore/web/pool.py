@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, final
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 
 from knowmore._base import Array, Id
 from knowmore.errors import InvalidInput
@@ -30,6 +31,25 @@ _SHOWN = 12
 
 # Reads the text of a CSV table of a name as a pool for a model.
 PoolReader = Callable[[Store, str, str], UnlabelledPool]
+
+
+class PoolQuestion(BaseModel):
+    """A row to label, why, and what its label takes off the variance of the pool."""
+
+    model_config = ConfigDict(extra="allow")
+    id: Id
+    reason: str
+    drop: float | None = None
+
+
+class NextQuestion(BaseModel):
+    """The next question, the state of the pool, and accuracies by the number of answers."""
+
+    model_config = ConfigDict(extra="allow")
+    number: int
+    pool: dict[str, Any] | None
+    question: PoolQuestion | None
+    curve: list[tuple[int, float | None]]
 
 
 @final
@@ -75,8 +95,7 @@ class PoolQuestions:
         if self.pool is None:
             return
         known = {one.id for one in before.entries if one.undone and one.id is not None}
-        known.update(() if before.examples is None else before.examples.names)
-        gone = known.difference(() if now.examples is None else now.examples.names)
+        gone = (known | before.held) - now.held
         if gone.intersection(self.pool.ids):
             self.pool = self.pool.without(gone)
 
@@ -87,8 +106,7 @@ class PoolQuestions:
             return {"number": now.number, "pool": None, "question": None, "curve": []}
         if not now.is_classifier:
             raise InvalidInput("A model of values has no classes to ask for.")
-        held = set() if now.examples is None else set(now.examples.names)
-        left = np.array([i for i, one in enumerate(pool.ids) if one not in held], dtype=int)
+        left = np.array([i for i, one in enumerate(pool.ids) if one not in now.held], dtype=int)
         may = np.array([i for i in left.tolist() if pool.ids[i] not in skip], dtype=int)
         answered = len(pool.ids) - len(left)
         self._curve = {k: one for k, one in self._curve.items() if k < answered}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
@@ -14,7 +16,7 @@ from fastapi import FastAPI, Header, Query
 from fastapi.responses import Response, StreamingResponse
 from sklearn.base import is_classifier
 
-from knowmore._base import optional
+from knowmore._base import Id, optional
 from knowmore.edits import Remove
 from knowmore.errors import InvalidInput, KnowmoreError, NotEnoughMemory, NotWritten, UnknownId
 from knowmore.images import encoded, small
@@ -25,8 +27,9 @@ from knowmore.web.application import ErrorShape, Route, add_routes, application
 from knowmore.web.drawing import checked
 from knowmore.web.edits import edit_of, neighbour, neighbours
 from knowmore.web.guard import PICTURES, TABLES, StudioRules
-from knowmore.web.listing import ExampleTable
-from knowmore.web.pictures import small_picture
+from knowmore.web.listing import ExampleTable, TablePage
+from knowmore.web.pictures import Board, PictureExplanation, WaitingPicture, small_picture
+from knowmore.web.pool import NextQuestion
 from knowmore.web.snapshot import doubts, edit_preview
 from knowmore.web.studio import Studio, entry_of, warm
 from knowmore.workbench import preview_merge
@@ -117,8 +120,7 @@ def preview(studio: Studio, asked: bodies.ContributorBody) -> dict[str, Any]:
         plan = studio.store.preview_forget(contributor=asked.contributor)
     except UnknownId as error:
         raise InvalidInput("The model holds nothing of this contributor.") from error
-    held = set(now.examples.names) if now.examples is not None else set()
-    ids = tuple(id_ for id_ in plan.leaving if id_ in held)
+    ids = tuple(one for one in plan.leaving if one in now.held)
     if len(ids) == len(now):
         raise InvalidInput("All examples are of this contributor: without them nothing is left.")
     count = {"number": now.number, "count": len(ids), "changed": len(plan.changing)}
@@ -135,7 +137,7 @@ def verify(studio: Studio, _: bodies.RequestBody) -> dict[str, Any]:
     return {**report.certificate(), "text": said.replace("..", ".")}
 
 
-def rows(studio: Studio, asked: bodies.TableBody) -> dict[str, Any]:
+def rows(studio: Studio, asked: bodies.TableBody) -> TablePage:
     """Examples with their features, labels, contributors, and what the others predict."""
     return studio.now().once(ExampleTable).page(asked)
 
@@ -145,7 +147,28 @@ def merge_files(studio: Studio) -> dict[str, Any]:
     return {"files": neighbours(studio.store.path)}
 
 
-def merging(studio: Studio, asked: bodies.FileBody) -> dict[str, Any]:
+@dataclass(frozen=True)
+class MergeView:
+    """The examples and classes of another file, and the answers that they would change.
+
+    classes : the classes that are new here
+    clashes : ids that both files hold; as long as there are any, nothing can be merged
+    flips : examples of both files that the others would predict otherwise than now in their file
+    """
+
+    number: int
+    count: int
+    classes: list[Any]
+    clashes: int
+    clashing: list[Id]
+    accuracy_before: float | None
+    accuracy_theirs: float | None
+    flips: int
+    flipping: list[dict[str, Any]]
+    accuracy_after: float | None
+
+
+def merging(studio: Studio, asked: bodies.FileBody) -> MergeView:
     """The answers that merging this file would change; nothing is written."""
     now = studio.now()
     with neighbour(studio.store, asked.name) as other:
@@ -162,31 +185,31 @@ def merging(studio: Studio, asked: bodies.FileBody) -> dict[str, Any]:
         for where, changes in (("here", found.here), ("there", found.there))
         for one in changes
     ]
-    return {
-        "number": now.number,
-        "count": found.count,
-        "classes": found.classes,
-        "clashes": len(found.clashing),
-        "clashing": found.clashing[:_LISTED],
-        "accuracy_before": found.accuracy_before,
-        "accuracy_theirs": found.accuracy_theirs,
-        "flips": len(flips),
-        "flipping": flips[:_LISTED],
-        "accuracy_after": found.accuracy_after,
-    }
+    return MergeView(
+        now.number,
+        found.count,
+        found.classes,
+        len(found.clashing),
+        found.clashing[:_LISTED],
+        found.accuracy_before,
+        found.accuracy_theirs,
+        len(flips),
+        flips[:_LISTED],
+        found.accuracy_after,
+    )
 
 
 # -- pictures ------------------------------------------------------------------------------------
 
 
-def desk(studio: Studio) -> dict[str, Any]:
+def desk(studio: Studio) -> Board:
     """Every example with what the others say of it, and the pictures that wait."""
     return studio.pictures.board(studio.now())
 
 
 def bring(
     studio: Studio, data: bodies.Sent, name: Annotated[str, Query(max_length=300)] = ""
-) -> dict[str, Any]:
+) -> Any:
     """Bring a picture, which waits until it is learnt or dismissed; nothing is written."""
     return studio.pictures.take(studio.now(), data, name)
 
@@ -216,7 +239,7 @@ def explain(
     studio: Studio,
     id: bodies.OneId = None,  # noqa: A002
     picture: bodies.OnePicture = None,
-) -> Any:
+) -> PictureExplanation:
     """The examples that speak for an example or a picture, and against it."""
     return studio.pictures.explained(studio.now(), id, picture)
 
@@ -262,7 +285,7 @@ def picture(studio: Studio, name: Annotated[str, Query(max_length=1000)]) -> byt
 
 _AS_BYTES = {"response_class": Response}
 _PICTURE = {
-    "response_model": bodies.WaitingPicture,
+    "response_model": WaitingPicture,
     "openapi_extra": {"requestBody": {"content": {_BYTES: {"schema": {"type": "string"}}}}},
 }
 ROUTES = (
@@ -279,18 +302,18 @@ ROUTES = (
     Route("POST", "/api/state-at", at),
     Route("POST", "/api/preview-forget", preview),
     Route("POST", "/api/verify", verify),
-    Route("POST", "/api/edit", Studio.edit, options={"response_model": bodies.EditResult}),
-    Route("GET", "/api/desk", desk, options={"response_model": bodies.Board}),
+    Route("POST", "/api/edit", Studio.edit),
+    Route("GET", "/api/desk", desk),
     Route("POST", PICTURES, bring, options=_PICTURE),
     Route("POST", "/api/dismiss", dismiss),
     Route("GET", "/api/thumbnail", thumbnail, then=_decoded, options=_AS_BYTES),
-    Route("GET", "/api/explain", explain, options={"response_model": bodies.PictureExplanation}),
-    Route("POST", "/api/question", question, options={"response_model": bodies.NextQuestion}),
+    Route("GET", "/api/explain", explain),
+    Route("POST", "/api/question", question, options={"response_model": NextQuestion}),
     Route("POST", TABLES, pool),
     Route("GET", "/api/pool/picture", picture, "image/jpeg", options=_AS_BYTES),
-    Route("POST", "/api/rows", rows, options={"response_model": bodies.TablePage}),
+    Route("POST", "/api/rows", rows),
     Route("GET", "/api/merge/files", merge_files),
-    Route("POST", "/api/merge/preview", merging, options={"response_model": bodies.MergeView}),
+    Route("POST", "/api/merge/preview", merging),
 )
 
 
@@ -417,12 +440,10 @@ def _add_files(app: FastAPI) -> None:
     for file in files("knowmore.web").joinpath("static").iterdir():
         kind = _KINDS.get(Path(file.name).suffix)
         if kind is not None:
+            answer = partial(_file, file.read_bytes(), {"content-type": kind})
             path = "/" if file.name == "index.html" else f"/{file.name}"
-            app.get(path, include_in_schema=False)(_answering(file.read_bytes(), kind))
+            app.add_api_route(path, answer, include_in_schema=False, name=file.name)
 
 
-def _answering(content: bytes, kind: str) -> Callable[[], Any]:
-    async def answer() -> Response:
-        return Response(content, headers={"content-type": kind})
-
-    return answer
+async def _file(content: bytes, headers: Mapping[str, str]) -> Response:
+    return Response(content, headers=headers)

@@ -216,7 +216,8 @@ async def predict(service: Service, question: PredictionRequest) -> Any:
 def predictions(model: Any, answers: list[Any]) -> dict[str, Any]:
     """The answers of a model for JSON."""
     if model.is_classifier:
-        shown = [answer._asdict() for answer in answers]
+        names = ("label", "probability", "std", "unknown")
+        shown = [{name: getattr(answer, name) for name in names} for answer in answers]
     else:
         shown = [{"value": answer.label, "std": answer.std} for answer in answers]
     return {"version": model.version, "predictions": shown}

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.gaussian_process.kernels import RBF
 
-from knowmore._base import Array, cached_property
+from knowmore._base import Array, Id, cached_property
 from knowmore.edits import Edit, Remove
 from knowmore.errors import InvalidInput
 from knowmore.estimators import unnamed
@@ -61,6 +61,11 @@ class Snapshot:
 
     def __len__(self) -> int:
         return 0 if self.examples is None else len(self.examples)
+
+    @cached_property
+    def held(self) -> frozenset[Id]:
+        """The ids of the examples."""
+        return frozenset(() if self.examples is None else self.examples.names)
 
     @property
     def undo(self) -> Entry | None:

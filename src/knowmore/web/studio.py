@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextlib import suppress
 from copy import copy
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from secrets import token_bytes
 from time import perf_counter
@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
 import knowmore
-from knowmore._base import Array
+from knowmore._base import Array, Id
 from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
 from knowmore.store import Entry, past
 from knowmore.web import bodies
@@ -39,6 +39,20 @@ from knowmore.web.snapshot import Snapshot
 _KEPT = 1000
 # Grids that are followed: one for each size of a page.
 _GRIDS = 3
+
+
+@dataclass(frozen=True)
+class EditResult:
+    """The result of an edit: the examples of the edit that the file holds now, and a warning.
+
+    warning : why bytes of forgotten examples may be left, and which settings stay; or ""
+    """
+
+    number: int
+    n: int
+    ids: list[Id]
+    warning: str
+    update_ms: float
 
 
 @final
@@ -66,7 +80,7 @@ class Studio:
         self._followed: OrderedDict[FieldGrid, FieldAnswers] = OrderedDict()
         self._past: tuple[int, int, Snapshot] | None = None
         # Edits by their keys: a digest of each, which says nothing without the secret, and answers.
-        self._answered: OrderedDict[str, tuple[bytes, dict[str, Any]]] = OrderedDict()
+        self._answered: OrderedDict[str, tuple[bytes, EditResult]] = OrderedDict()
         self._secret = token_bytes(32)
 
     def now(self) -> Snapshot:
@@ -84,10 +98,9 @@ class Studio:
 
     def _let_go(self, before: Snapshot, now: Snapshot) -> None:
         """Keep nothing of what was forgotten, nor what was chosen by it."""
-        held = set() if now.examples is None else set(now.examples.names)
         for key, (asked, answer) in self._answered.items():
-            ids = [one for one in answer["ids"] if one in held]
-            self._answered[key] = asked, answer | {"ids": ids}
+            ids = [one for one in answer.ids if one in now.held]
+            self._answered[key] = asked, replace(answer, ids=ids)
         self.palette.let_go(now.labels)
         self.pictures.let_go(before, now)
         self.questions.let_go(before, now)
@@ -295,7 +308,7 @@ class Studio:
 
     # -- edits -------------------------------------------------------------------------------
 
-    def edit(self, key: bodies.Key, asked: bodies.EditBody) -> dict[str, Any]:
+    def edit(self, key: bodies.Key, asked: bodies.EditBody) -> EditResult:
         """Edit the file; the edit is durable when the answer comes.
 
         It is applied once, however often it comes with this key.
@@ -317,13 +330,8 @@ class Studio:
             now = self.now()
         if isinstance(asked, bodies.SceneBody):
             self.palette = Palette()
-        answer = {
-            "number": now.number,
-            "n": len(now),
-            "ids": ids,
-            "warning": warning,
-            "update_ms": (perf_counter() - begin) * 1e3,
-        }
+        took = (perf_counter() - begin) * 1e3
+        answer = EditResult(now.number, len(now), ids, warning, took)
         self._answered[key] = digest, answer
         while len(self._answered) > _KEPT:
             self._answered.popitem(last=False)
@@ -333,7 +341,7 @@ class Studio:
         """Edit the file, as `/api/edit` does; the field after it, with that answer."""
         self.seen(self.now())
         answer = self.edit(key, asked)
-        return self._field(self.file.value, grid, edit=answer)
+        return self._field(self.file.value, grid, edit=vars(answer))
 
 
 def warm() -> None:

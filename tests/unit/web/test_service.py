@@ -282,9 +282,9 @@ def test_a_file_that_takes_the_place_of_another(flowers, scene, tmp_path):
 
 def test_time(flowers, monkeypatch):
     monkeypatch.setattr(answering, "_AT_ONCE", 1)
-    slow = answering.Answering._answers
+    slow = answering.Predictor.__call__
     monkeypatch.setattr(
-        answering.Answering, "_answers", lambda self, X: time.sleep(0.2) or slow(self, X)
+        answering.Predictor, "__call__", lambda self, X: time.sleep(0.2) or slow(self, X)
     )
     with serving(flowers, seconds=0.1) as ask:
         status, body = ask.post("/predict", {"rows": [[0.0, 0.0]] * 5})
