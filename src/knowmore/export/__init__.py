@@ -4,10 +4,9 @@ A model that leaves is a copy of what it is at that moment: it answers as the es
 neither learns nor forgets. After forgetting, export again.
 """
 
-from knowmore.export.description import Description, describe
+from knowmore.export.description import Description, Node, describe
 from knowmore.export.description import column_names as column_names
 from knowmore.export.graph import to_onnx
-from knowmore.export.kernels import Node
 from knowmore.export.page import to_html, to_javascript
 from knowmore.export.table import by_rows as by_rows
 from knowmore.export.table import to_table

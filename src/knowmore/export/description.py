@@ -1,14 +1,19 @@
-"""A fitted model as plain data: all that it takes to predict, and nothing else."""
+"""A fitted model as plain data: all that it takes to predict, and nothing else.
+
+Its kernel is a tree of few kinds of nodes, which ONNX and JavaScript both know.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, TypeGuard, final
+from typing import Any, final
 
 import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx
+from sklearn.gaussian_process import kernels as sk
 
 from knowmore._base import Array, Frozen, is_count
 from knowmore.errors import InvalidInput, InvalidType
@@ -20,10 +25,18 @@ from knowmore.estimators import (
     LSSVMClassifier,
     names_in,
 )
-from knowmore.examples import Examples
-from knowmore.export.kernels import Node, tree
+from knowmore.kernels import (
+    AnyKernel,
+    ChiSquared,
+    ExponentialIntersection,
+    HistogramIntersection,
+)
 from knowmore.models import KernelModel, LinearModel
 
+# exp(-z) is zero from here on, times any power of z.
+VANISHED = 1e4
+# The orders of a Matern kernel that are an exponential times a polynomial.
+_MATERN = {0.5: "matern-1/2", 1.5: "matern-3/2", 2.5: "matern-5/2", np.inf: "rbf"}
 # erfcx is smooth in y = (x - c) / (x + c); with this c, so many terms give 14 digits.
 SERIES_CENTRE, _TERMS = 3.75, 21
 
@@ -31,26 +44,85 @@ _WITH_VARIANCE = (GPClassifier, GPRegressor, LinearGPClassifier, LinearGPRegress
 _KINDS = (*_WITH_VARIANCE, LSSVMClassifier)
 
 
-class StoreLike(Protocol):
-    """A model in a file: what `knowmore.open` returns."""
-
-    @property
-    def estimator(self) -> Any:
-        """The model as an estimator in memory."""
-
-    @property
-    def examples(self) -> Examples:
-        """The examples of the file."""
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        """Notes of the commands, such as the names of columns."""
+# -- kernels -------------------------------------------------------------------------------------
 
 
-def is_stored(model: Any) -> TypeGuard[StoreLike]:
-    """Whether this is a model in a file. Its type is asked: to read examples may take long."""
-    parts = ("estimator", "examples", "notes")
-    return all(isinstance(getattr(type(model), part, None), property) for part in parts)
+@final
+@dataclass(frozen=True)
+class Node:
+    """A kernel k(x, y), made of `parts`.
+
+    kind and numbers :
+        "constant", (c,): c
+        "white", (c,): c for a row with itself, 0 for two rows
+        "dot", (c,): x'y + c
+        "intersection", (): sum_i min(x_i, y_i)
+        "chi-squared", (g,): exp(-g sum_i (x_i - y_i)^2 / (x_i + y_i)), 0 where both bins are empty
+        "city-block", (g,): exp(-g sum_i |x_i - y_i|)
+        "rbf", "matern-1/2", "matern-3/2", "matern-5/2", (l,) or (l_1, ..., l_d): the function of
+        r = |(x - y) / l|
+        "sum" and "product", (): of all parts
+    """
+
+    kind: str
+    numbers: tuple[float, ...] = ()
+    parts: tuple[Node, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tree as values for JSON."""
+        parts = [part.to_dict() for part in self.parts]
+        return {"kind": self.kind, "numbers": [*self.numbers], "parts": parts}
+
+
+def tree(kernel: AnyKernel) -> Node:
+    """The kernel as a tree; raises InvalidInput if it has other parts.
+
+    >>> tree(2.0 * sk.RBF(3.0)).to_dict()["parts"][1]
+    {'kind': 'rbf', 'numbers': [3.0], 'parts': []}
+    """
+    # By the exact type: a subclass may compute something else.
+    make = _MAKERS.get(type(kernel))
+    node = None if make is None else make(kernel)
+    if node is None:
+        raise InvalidInput(
+            f"The kernel {kernel!r} cannot be exported. Those that can are RBF, Matern with "
+            f"nu=0.5, 1.5 or 2.5, DotProduct, ConstantKernel, WhiteKernel, HistogramIntersection, "
+            f"ExponentialIntersection, ChiSquared, and sums and products of these. Fit with one of "
+            f"them to export the model."
+        )
+    return node
+
+
+def _stationary(kernel: Any) -> Node | None:
+    kind = _MATERN.get(float(kernel.nu) if type(kernel) is sk.Matern else np.inf)
+    scales = np.atleast_1d(np.squeeze(np.asarray(kernel.length_scale, dtype=float)))
+    return None if kind is None else Node(kind, tuple(scales.tolist()))
+
+
+def _composite(kind: str) -> Callable[[Any], Node]:
+    return lambda kernel: Node(kind, (), (tree(kernel.k1), tree(kernel.k2)))
+
+
+_MAKERS: dict[type, Callable[[Any], Node | None]] = {
+    sk.RBF: _stationary,
+    sk.Matern: _stationary,
+    sk.DotProduct: lambda kernel: Node("dot", (float(kernel.sigma_0) ** 2,)),
+    sk.ConstantKernel: lambda kernel: Node("constant", (float(kernel.constant_value),)),
+    sk.WhiteKernel: lambda kernel: Node("white", (float(kernel.noise_level),)),
+    HistogramIntersection: lambda kernel: Node("intersection"),
+    ChiSquared: lambda kernel: Node("chi-squared", (float(kernel.gamma),)),
+    ExponentialIntersection: lambda kernel: Node("city-block", (float(kernel.gamma),)),
+    sk.Sum: _composite("sum"),
+    sk.Product: _composite("product"),
+}
+
+
+# -- models --------------------------------------------------------------------------------------
+
+
+def is_stored(model: Any) -> bool:
+    """Whether this is a model in a file, which has notes. To read examples may take long."""
+    return hasattr(type(model), "notes")
 
 
 @final
@@ -103,9 +175,11 @@ def describe(estimator: Any) -> Description:
     Node(kind='rbf', numbers=(1.0,), parts=())
     """
     own = _exportable(estimator)
-    columns = column_names(estimator)
-    described = _of_kernel_model if own.frozen_model().has_gram else _of_linear_model
-    return described(own, columns)
+    model, columns = own.frozen_model(), column_names(estimator)
+    with_variance = type(own) in _WITH_VARIANCE
+    parts = _of_kernel_model(model, with_variance) if model.has_gram else _of_linear_model(model)
+    classes, temperature = (model.names, own.temperature_) if model.classes else (None, 1.0)
+    return Description(type(own).__name__, columns, classes, *(*parts, temperature))
 
 
 def _exportable(estimator: Any) -> Any:
@@ -141,47 +215,23 @@ def check_size(estimator: Any, what: str, most: int) -> None:
         )
 
 
-def _of_kernel_model(estimator: Any, columns: tuple[str, ...]) -> Description:
-    model: KernelModel = estimator.frozen_model()
+def _of_kernel_model(model: KernelModel, with_variance: bool) -> tuple[Any, ...]:
+    """The fields of a description from `flat` to `squares`."""
     covariance, units = model.covariance, model.targets.units
-    is_regressor, M = not model.classes, len(model.names)
-    (A, b), squares = model.expansion, np.ones(M if is_regressor else 1)
+    (A, b), squares = model.expansion, np.ones(1 if model.classes else len(model.names))
     if units is not None:
         A, b, squares = A * units.scale, b * units.scale + units.mean, units.scale**2
-    n = len(covariance.X)
-    return Description(
-        kind=type(estimator).__name__,
-        columns=columns,
-        classes=None if is_regressor else model.names,
-        flat=model.examples.labels.ndim == 1,
-        kernel=tree(covariance.kernel),
-        X=covariance.X,
-        A=A,
-        b=b,
-        R=covariance.half_solve(np.eye(n)) if type(estimator) in _WITH_VARIANCE else None,
-        noise=float(covariance.noise),
-        squares=squares,
-        temperature=1.0 if is_regressor else estimator.temperature_,
-    )
+    flat, kernel, X = model.examples.labels.ndim == 1, tree(covariance.kernel), covariance.X
+    R = covariance.half_solve(np.eye(len(X))) if with_variance else None
+    return flat, kernel, X, A, b, R, float(covariance.noise), squares
 
 
-def _of_linear_model(estimator: Any, columns: tuple[str, ...]) -> Description:
-    model: LinearModel = estimator.frozen_model()
-    is_regressor, m = not model.classes, model.moments
-    return Description(
-        kind=type(estimator).__name__,
-        columns=columns,
-        classes=None if is_regressor else model.names,
-        flat=model.flat,
-        kernel=None,
-        X=m.means[0][None],
-        A=model.weights,
-        b=m.means[1],
-        R=np.sqrt(model.noise) * model.root.T,
-        noise=float(model.noise * (1 + model.intercept / m.weight)),
-        squares=model.scale**2 if is_regressor else np.ones(1),
-        temperature=1.0 if is_regressor else estimator.temperature_,
-    )
+def _of_linear_model(model: LinearModel) -> tuple[Any, ...]:
+    """As `_of_kernel_model`."""
+    m, R = model.moments, np.sqrt(model.noise) * model.root.T
+    noise = float(model.noise * (1 + model.intercept / m.weight))
+    squares = np.ones(1) if model.classes else model.scale**2
+    return model.flat, None, m.means[0][None], model.weights, m.means[1], R, noise, squares
 
 
 def column_names(model: Any) -> tuple[str, ...]:
@@ -191,12 +241,11 @@ def column_names(model: Any) -> tuple[str, ...]:
     """
     estimator, names = model, None
     if is_stored(model):
-        estimator = model.estimator
-        names = model.notes.get("columns")
-    names = names_in(estimator) if names is None else names
-    if is_count(names if names is None else tuple(names)):
+        estimator, names = model.estimator, model.notes.get("columns")
+    names = names_in(estimator) if names is None else tuple(names)
+    if names is None or is_count(names):
         return tuple(f"x{j}" for j in range(estimator.n_features_in_))
-    return tuple(distinct([str(name) for name in names or ()]))
+    return tuple(distinct([str(name) for name in names]))
 
 
 def distinct(names: list[str], taken: tuple[str, ...] = ()) -> list[str]:

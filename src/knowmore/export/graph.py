@@ -12,12 +12,13 @@ from knowmore._base import Array, File, check_writable, optional, written
 from knowmore.errors import InvalidInput
 from knowmore.export.description import (
     SERIES_CENTRE,
+    VANISHED,
     Description,
+    Node,
     check_size,
     describe,
     erfcx_series,
 )
-from knowmore.export.kernels import VANISHED, Node
 
 # Old enough for every runtime in use, new enough for all that is needed here.
 _OPSET, _IR = 17, 8
@@ -71,7 +72,13 @@ class _Writer:
             name = name or f"number_{len(self.known)}"
             self.known[key] = name
             if array.dtype.kind == "U":
-                text = [_encoded(one) for one in array.ravel().tolist()]
+                try:
+                    text = [one.encode() for one in array.ravel().tolist()]
+                except UnicodeEncodeError as error:
+                    raise InvalidInput(
+                        f"The label {error.object!r} is no valid Unicode. Rename it to write it to "
+                        f"a file."
+                    ) from error
                 kind = self.onnx.TensorProto.STRING
                 self.numbers.append(self.helper.make_tensor(name, kind, array.shape, text))
             else:
@@ -83,47 +90,13 @@ class _Writer:
 
     def model(self, of: Description) -> Any:
         """The graph of a description."""
-        helper, d, M = self.helper, len(of.columns), len(of.b)
-        k = self("Sub", "X", of.X) if of.kernel is None else self.cross(of.kernel, of.X)
-        scores = self("Add", self("MatMul", k, of.A), of.b)
-        results: dict[str, tuple[str, Any, list[Any]]] = {}
-        variance = None if of.R is None else self.variance(of, k)
-        if of.classes is None:
-            results["value"] = scores, self.double, ["m", M]
-            if variance is not None:
-                column = self("Unsqueeze", variance, np.array([1]))
-                results["variance"] = self("Mul", column, of.squares), self.double, ["m", M]
-            if of.flat:
-                flat = {
-                    name: self("Squeeze", one[0], np.array([1])) for name, one in results.items()
-                }
-                results = {name: (one, self.double, ["m"]) for name, one in flat.items()}
-        else:
-            best = self("ArgMax", scores, axis=1, keepdims=0)
-            label = self("Gather", self.constant(of.classes, "classes"), best)
-            kind = helper.np_dtype_to_tensor_dtype(np.dtype(of.classes.dtype))
-            if of.classes.dtype.kind == "U":
-                kind = self.onnx.TensorProto.STRING
-            results["label"] = label, kind, ["m"]
-            results["scores"] = scores, self.double, ["m", M]
-            chances = self.probabilities(scores, variance, of.temperature)
-            results["probabilities"] = chances, self.double, ["m", M]
-            if variance is not None:
-                results["variance"] = variance, self.double, ["m"]
-        for name, (result, _, _) in results.items():
+        helper, outputs = self.helper, []
+        for name, (result, kind, shape) in self.results(of).items():
             self.nodes.append(helper.make_node("Identity", [result], [name], name))
-        graph = helper.make_graph(
-            self.nodes,
-            of.kind,
-            [helper.make_tensor_value_info("X", self.double, ["m", d])],
-            [
-                helper.make_tensor_value_info(n, kind, shape)
-                for n, (_, kind, shape) in results.items()
-            ],
-            self.numbers,
-        )
+            outputs.append(helper.make_tensor_value_info(name, kind, ["m", *shape]))
+        inputs = [helper.make_tensor_value_info("X", self.double, ["m", len(of.columns)])]
         model = helper.make_model(
-            graph,
+            helper.make_graph(self.nodes, of.kind, inputs, outputs, self.numbers),
             producer_name="knowmore",
             producer_version=version("knowmore"),
             opset_imports=[helper.make_opsetid("", _OPSET)],
@@ -134,6 +107,34 @@ class _Writer:
             about["classes"] = json.dumps(of.classes.tolist())
         helper.set_model_props(model, about)
         return model
+
+    def results(self, of: Description) -> dict[str, tuple[str, Any, list[int]]]:
+        """The outputs by name: the result, its type, and the shape behind m rows."""
+        M, double = len(of.b), self.double
+        k = self("Sub", "X", of.X) if of.kernel is None else self.cross(of.kernel, of.X)
+        scores = self("Add", self("MatMul", k, of.A), of.b)
+        variance = None if of.R is None else self.variance(of, k)
+        if of.classes is None:
+            values = {"value": scores}
+            if variance is not None:
+                column = self("Unsqueeze", variance, np.array([1]))
+                values["variance"] = self("Mul", column, of.squares)
+            if not of.flat:
+                return {name: (one, double, [M]) for name, one in values.items()}
+            flat = {n: self("Squeeze", one, np.array([1])) for n, one in values.items()}
+            return {name: (one, double, []) for name, one in flat.items()}
+        best = self("ArgMax", scores, axis=1, keepdims=0)
+        label = self("Gather", self.constant(of.classes, "classes"), best)
+        kind = self.onnx.TensorProto.STRING
+        if of.classes.dtype.kind != "U":
+            kind = self.helper.np_dtype_to_tensor_dtype(np.dtype(of.classes.dtype))
+        chances = self.probabilities(scores, variance, of.temperature)
+        results = {
+            "label": (label, kind, []),
+            "scores": (scores, double, [M]),
+            "probabilities": (chances, double, [M]),
+        }
+        return results if variance is None else results | {"variance": (variance, double, [])}
 
     def variance(self, of: Description, k: str) -> str:
         """(m,), in the units of the targets as they are learnt."""
@@ -260,14 +261,6 @@ class _Writer:
         for c in rest[:0:-1]:
             later, now = now, self("Sub", self("Add", self("Mul", twice, now), c), later)
         return self("Sub", self("Add", self("Mul", y, now), rest[0]), later)
-
-
-def _encoded(label: str) -> bytes:
-    try:
-        return label.encode()
-    except UnicodeEncodeError as error:
-        problem = f"The label {label!r} is no valid Unicode."
-        raise InvalidInput(f"{problem} Rename it to write it to a file.") from error
 
 
 _ACCUMULATE = {"sum": "Add", "product": "Mul"}

@@ -16,12 +16,12 @@ import numpy as np
 from knowmore._base import Array, File, check_writable, written
 from knowmore.export.description import (
     SERIES_CENTRE,
+    VANISHED,
     Description,
     check_size,
     describe,
     erfcx_series,
 )
-from knowmore.export.kernels import VANISHED
 
 # Browsers hold no longer text than half a gigabyte. Four characters are three bytes, and of the
 # factor only a triangle is written, so that this fills half of it.

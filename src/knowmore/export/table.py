@@ -23,7 +23,7 @@ from knowmore._base import (
     written_cell,
 )
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.estimators import EditableEstimator, LinearGP, unnamed
+from knowmore.estimators import EditableEstimator, unnamed
 from knowmore.examples import Examples
 from knowmore.export.description import column_names, distinct, is_stored
 from knowmore.models import LeftOut
@@ -94,23 +94,23 @@ def _left_out(model: Any) -> tuple[Any, Examples, LeftOut]:
     """The estimator of a model, all of its examples, and each of them left out."""
     if is_stored(model):
         estimator, examples = model.estimator, model.examples
-        if isinstance(estimator, LinearGP):
-            return estimator, examples, by_rows(estimator, examples)
-    elif isinstance(model, LinearGP):
-        raise InvalidType(
-            f"{type(model).__name__} keeps no rows, only their sums, so there is no table of them. "
-            f"Keep the model in a file, with knowmore.open: that keeps the rows as well."
-        )
     elif isinstance(model, EditableEstimator):
         # A copy shares what was learnt, and other threads do not edit it.
         estimator = copy(model)
         examples = estimator.as_given(estimator.editable_.examples)
-    else:
+    elif getattr(model, "keeps_rows", True):
         raise InvalidType(
             f"There is no table of {a_type(model)}. Give a knowmore estimator that holds examples "
             f"with ids, or what knowmore.open returns."
         )
-    return estimator, examples, estimator.leave_one_out()
+    else:
+        raise InvalidType(
+            f"{type(model).__name__} keeps no rows, only their sums, so there is no table of them. "
+            f"Keep the model in a file, with knowmore.open: that keeps the rows as well."
+        )
+    if estimator.keeps_rows:
+        return estimator, examples, estimator.leave_one_out()
+    return estimator, examples, by_rows(estimator, examples)
 
 
 def by_rows(estimator: Any, examples: Examples) -> LeftOut:
@@ -123,15 +123,12 @@ def by_rows(estimator: Any, examples: Examples) -> LeftOut:
     if learnt.all():
         return replace(left, ids=examples.ids)
     X = examples.X[~learnt]
-    scores = estimator.frozen_model().mean(X)
-    others = scores, estimator.predict_variance(X), estimator.predict(X), np.zeros(len(X), bool)
-    order = np.append(np.flatnonzero(learnt), np.flatnonzero(~learnt)).argsort()
+    mean, silent = estimator.frozen_model().mean(X), np.zeros(len(X), bool)
+    others = mean, estimator.predict_variance(X), estimator.predict(X), silent
     known = left.scores, left.variance, left.predicted, left.silent
-    scores, variance, predicted, silent = (
-        np.concatenate(pair)[order] for pair in zip(known, others, strict=True)
-    )
-    columns = scores, variance, predicted, silent
-    return LeftOut(examples.ids, examples.labels, *columns, left.names)
+    order = np.append(np.flatnonzero(learnt), np.flatnonzero(~learnt)).argsort()
+    columns = [np.concatenate(pair)[order] for pair in zip(known, others, strict=True)]
+    return LeftOut(examples.ids, examples.labels, *(*columns, left.names))
 
 
 def _own_scores(left: LeftOut) -> Array:
