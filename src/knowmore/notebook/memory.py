@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from knowmore._base import Array
 from knowmore.errors import InvalidInput, NoExamples
@@ -23,14 +23,15 @@ class Memory:
     """An estimator with the methods of a `Store` that the plane and the inbox need.
 
     estimator : a classifier that holds its examples; or an unfitted one, which then learns
-    notes : none
-
     What is forgotten is in no earlier value: there is no undo of that, nor of what came before it.
     The same holds of edits by others than this.
     """
 
+    # A file has notes of the commands.
+    notes: ClassVar[dict[str, Any]] = {}
+
     def __init__(self, estimator: Any) -> None:
-        self._estimator = estimator
+        self.estimator = estimator
         self.kind = type(estimator).__name__
         self.path = Path(self.kind)
         # Entries with the values before them, and those that are undone with the values after.
@@ -42,11 +43,6 @@ class Memory:
         self._kept: dict[int, Any] = {}
 
     @property
-    def estimator(self) -> Any:
-        """The estimator itself."""
-        return self._estimator
-
-    @property
     def examples(self) -> Examples:
         """The examples of the estimator."""
         if self._value is None:
@@ -55,22 +51,14 @@ class Memory:
         return found
 
     @property
-    def notes(self) -> dict[str, Any]:
-        """Notes of a file: none."""
-        return {}
-
-    @property
     def _value(self) -> Any:
-        return vars(self._estimator).get("_living")
+        return vars(self.estimator).get("_living")
 
     def __len__(self) -> int:
         return 0 if self._value is None else len(self._value.examples)
 
     def __sklearn_tags__(self) -> Any:
-        return self._estimator.__sklearn_tags__()
-
-    def close(self) -> None:
-        """There is nothing to let go of."""
+        return self.estimator.__sklearn_tags__()
 
     # -- the journal -------------------------------------------------------------------------
 
@@ -90,7 +78,7 @@ class Memory:
     def _cut(self) -> None:
         """Let go of all earlier values, and of labels that were confirmed in them."""
         self._done = [(one, None) for one, _ in self._done]
-        self._kept = {serial: label for serial, _, label in self._confirmed()}
+        self._kept = {serial: self._kept[serial] for serial in self._confirmed()}
 
     def _note(self, verb: str, count: int, before: Values | None) -> None:
         self._last += 1
@@ -101,17 +89,18 @@ class Memory:
 
     def _edit(self, verb: str, count: int, change: Callable[[Any], Any]) -> Any:
         """Change a copy, which knows its columns by position, and then take its value."""
-        other, before = unnamed(self._estimator), dict(vars(self._estimator))
+        other, before = unnamed(self.estimator), dict(vars(self.estimator))
         found = change(other)
-        vars(self._estimator).update(vars(other))
+        vars(self.estimator).update(vars(other))
         self._note(verb, count, before)
         return found
 
     def _turn(self, values: Values) -> Values:
         """Give the estimator other values; returns those that it had."""
-        had = dict(vars(self._estimator))
-        vars(self._estimator).clear()
-        vars(self._estimator).update(values)
+        own = vars(self.estimator)
+        had = dict(own)
+        own.clear()
+        own.update(values)
         self._known = self._value
         return had
 
@@ -152,15 +141,19 @@ class Memory:
     @property
     def kept_(self) -> list[Any]:
         """The ids of the examples whose labels somebody has confirmed."""
-        return [one for _, one, _ in self._confirmed()]
+        return [*self._confirmed().values()]
 
-    def _confirmed(self) -> list[tuple[int, Any, Any]]:
-        """The serial numbers, ids and labels of these."""
+    def _confirmed(self) -> dict[int, Any]:
+        """The ids of these examples by their serial numbers."""
         if self._value is None:
-            return []
+            return {}
         held = self.examples
         rows = zip(held.serials.tolist(), held.names, held.labels, strict=True)
-        return [row for row in rows if row[0] in self._kept and self._kept[row[0]] == row[2]]
+        return {
+            serial: one
+            for serial, one, label in rows
+            if serial in self._kept and self._kept[serial] == label
+        }
 
     def set_parameters(self, **parameters: Any) -> None:
         """Give the estimator other parameters, and fit its examples anew."""

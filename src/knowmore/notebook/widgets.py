@@ -9,7 +9,7 @@ from collections.abc import MutableMapping
 from functools import cache
 from importlib.resources import files
 from threading import Thread
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, final
 from urllib.parse import unquote
 from weakref import WeakSet, WeakValueDictionary
 
@@ -38,13 +38,6 @@ _MODULES = ("page", "api", "draw", "shell", "plane", "inbox")
 # -- the service ---------------------------------------------------------------------------------
 
 
-class WidgetAnswer(NamedTuple):
-    """An answer of the service."""
-
-    status: int
-    body: bytes
-
-
 @final
 class WidgetService:
     """The studio of an estimator without a network: its widgets ask by messages.
@@ -61,10 +54,10 @@ class WidgetService:
 
     def __call__(
         self, method: str, path: str, headers: dict[str, str], body: bytes
-    ) -> WidgetAnswer:
-        """The answer to a request; all widgets on the estimator are told what it changed."""
+    ) -> tuple[int, bytes]:
+        """The status and body that answer a request; all widgets are told what it changed."""
         if not path.startswith(_SERVED):
-            return WidgetAnswer(404, b'{"error": "This is not in a notebook."}')
+            return 404, b'{"error": "This is not in a notebook."}'
         events = self._studio.events
         count = events.count
         found = asyncio.run_coroutine_threadsafe(
@@ -77,7 +70,7 @@ class WidgetService:
 
     async def _answer(
         self, method: str, path: str, headers: dict[str, str], body: bytes
-    ) -> WidgetAnswer:
+    ) -> tuple[int, bytes]:
         name, _, query = path.partition("?")
         own = {
             "host": "localhost:1",
@@ -105,7 +98,7 @@ class WidgetService:
             parts.extend(message.get("body", b""))
 
         await self._app(scope, receive, send)
-        return WidgetAnswer(status, bytes(parts))
+        return status, bytes(parts)
 
 
 _services: WeakValueDictionary[int, WidgetService] = WeakValueDictionary()
@@ -167,13 +160,13 @@ class _Widget(anywidget.AnyWidget):
 
     def _asked(self, _: Any, content: dict[str, Any], __: Any) -> None:
         """A request of the page, which waits for the answer with its number."""
-        found = self._service(
+        status, body = self._service(
             content.get("method", "GET"),
             content["path"],
             content.get("headers", {}),
             content.get("body", "").encode(),
         )
-        self.send({"id": content["id"], "status": found.status}, [found.body])
+        self.send({"id": content["id"], "status": status}, [body])
 
 
 @final
