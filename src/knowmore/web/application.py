@@ -1,4 +1,4 @@
-"""Applications of the service and the studio: routes as a table, and one error shape.
+"""Applications of the service and the studio: routes as a table, and one shape of errors.
 
 A route is a function whose first parameter is the object that answers: a service or a studio. The
 other parameters come from the request, as FastAPI reads their annotations; the docstring describes
@@ -27,6 +27,7 @@ from knowmore.web.guard import Guard, ServiceRules, StudioRules
 
 # Runs a function that takes long, in a thread.
 Work = Callable[..., Awaitable[Any]]
+Handler = Callable[[Request, Any], Any]
 Life = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
 
@@ -49,62 +50,12 @@ class Route:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class ErrorShape:
-    """How an application words what went wrong: an object with one text.
-
-    key : the name of the text
-    status : the status of an error of ours
-    unreadable : the words for a request of another form, from where it is wrong ("": the whole
-        body) and pydantic's account of it
-    """
-
-    key: str
-    status: Callable[[KnowmoreError], int]
-    unreadable: Callable[[str, Mapping[str, Any]], str]
-
-    def response(
-        self, words: str, status: int, headers: Mapping[str, str] | None = None
-    ) -> JSONResponse:
-        """The answer with these words, as far as UTF-8 can write them."""
-        plain = words.encode(errors="backslashreplace").decode()
-        return JSONResponse({self.key: plain}, status, headers)
-
-    def handlers(self) -> dict[Any, Callable[[Request, Any], Any]]:
-        """The handlers of exceptions, by their types."""
-
-        async def known(_: Request, error: KnowmoreError) -> JSONResponse:
-            return self.response(str(error), self.status(error))
-
-        async def unreadable(
-            _: Request, error: RequestValidationError | ValidationError
-        ) -> JSONResponse:
-            # Where, and why; without repeating what was sent.
-            first: Mapping[str, Any] = error.errors()[0]
-            # The first part says that it is in the body, the query or a header.
-            parts = first["loc"][isinstance(error, RequestValidationError) :]
-            where = ".".join(str(part) for part in parts)
-            return self.response(self.unreadable(where, first), 422)
-
-        async def other(_: Request, error: HTTPException) -> JSONResponse:
-            if error.status_code == 400:
-                # A body that is nested too deeply, or has a number of too many digits.
-                return self.response("The body is not JSON that can be read.", 422)
-            return self.response(str(error.detail), error.status_code, error.headers)
-
-        return {
-            KnowmoreError: known,
-            RequestValidationError: unreadable,
-            ValidationError: unreadable,
-            HTTPException: other,
-        }
-
-
 def application(
-    rules: ServiceRules | StudioRules, errors: ErrorShape, life: Life, **options: Any
+    rules: ServiceRules | StudioRules, handlers: Mapping[Any, Handler], life: Life, **options: Any
 ) -> FastAPI:
     """An application without routes, behind a guard.
 
+    handlers : see `error_handlers`
     life : the context in which it runs
     options : further arguments of FastAPI
     """
@@ -114,11 +65,54 @@ def application(
         # Their pages load scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
-        exception_handlers=errors.handlers(),
+        exception_handlers={**handlers},
         **options,
     )
     app.add_middleware(Guard, rules=rules)
     return app
+
+
+def error_handlers(
+    key: str,
+    statuses: Mapping[type[KnowmoreError], int],
+    unreadable: Callable[[str, Mapping[str, Any]], str],
+) -> dict[Any, Handler]:
+    """The handlers of exceptions, by their types: each answers with an object with one text.
+
+    key : the name of the text
+    statuses : of errors of ours, by their types
+    unreadable : the words for a request of another form, from where it is wrong ("": the whole
+        body) and pydantic's account of it
+    """
+
+    def answer(words: str, status: int, headers: Mapping[str, str] | None = None) -> JSONResponse:
+        # As far as UTF-8 can write the words.
+        plain = words.encode(errors="backslashreplace").decode()
+        return JSONResponse({key: plain}, status, headers)
+
+    async def known(_: Request, error: KnowmoreError) -> JSONResponse:
+        kind = next(kind for kind in type(error).__mro__ if kind in statuses)
+        return answer(str(error), statuses[kind])
+
+    async def misread(_: Request, error: RequestValidationError | ValidationError) -> JSONResponse:
+        # Where, and why; without repeating what was sent.
+        first: Mapping[str, Any] = error.errors()[0]
+        # The first part says that it is in the body, the query or a header.
+        parts = first["loc"][isinstance(error, RequestValidationError) :]
+        return answer(unreadable(".".join(map(str, parts)), first), 422)
+
+    async def other(_: Request, error: HTTPException) -> JSONResponse:
+        if error.status_code == 400:
+            # A body that is nested too deeply, or has a number of too many digits.
+            return answer("The body is not JSON that can be read.", 422)
+        return answer(str(error.detail), error.status_code, error.headers)
+
+    return {
+        KnowmoreError: known,
+        RequestValidationError: misread,
+        ValidationError: misread,
+        HTTPException: other,
+    }
 
 
 class _Answer(JSONResponse):

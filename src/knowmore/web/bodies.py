@@ -74,7 +74,7 @@ Sent = Annotated[bytes, Depends(_sent)]
 Key = Annotated[str, Header(alias="Idempotency-Key", min_length=8, max_length=100)]
 Number = Annotated[int | None, Query(ge=0, le=2**53)]
 # As JSON: 7 and "7" are different examples.
-OneId = Annotated[Json[Whole | Text] | None, Query()]
+OneId = Annotated[Json[Whole | Text] | None, Query(alias="id")]
 OnePicture = Annotated[int | None, Query(ge=1, le=2**53)]
 TrialNoise = Annotated[Noise | None, Query()]
 TrialScale = Annotated[LengthScale | None, Query()]

@@ -1,4 +1,4 @@
-"""The edits that a page asks for: from bodies to values of `knowmore.edits`, and to the file."""
+"""The edits that a page asks for: from bodies to the file, and to previews."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import knowmore
 from knowmore._base import Array
-from knowmore.edits import Add, Edit, Relabel, Remove, Replace
+from knowmore.edits import Add, Edit, Relabel, Remove
 from knowmore.errors import InvalidInput
 from knowmore.store import Store
 from knowmore.web import bodies
@@ -22,93 +22,37 @@ if TYPE_CHECKING:
     from knowmore.web.studio import Studio
 
 SceneRows = tuple[Array, list[str]]
-# The examples of an edit that the file holds now; and why bytes of forgotten examples may be left,
-# and which settings stay, or "".
+# The ids of the examples of an edit that the file holds now; and why bytes of forgotten examples
+# may be left, and which settings stay, or "".
 EditOutcome = tuple[list[Any], str]
 
 
-# -- from bodies to edits ------------------------------------------------------------------------
-
-
-def edit_of(body: Any, studio: Studio, now: Snapshot) -> Edit | None:
-    """The edit of examples that a body asks for; None if it asks for something else.
+def applied(body: Any, studio: Studio, now: Snapshot) -> EditOutcome:
+    """Apply the edit that a body asks for to the file.
 
     Labels keep the types that JSON gave them: the estimator checks them.
     """
+    store = studio.store
+    ours: dict[str, Any] = {"contributor": bodies.STUDIO}
     match body:
         case bodies.AddBody():
-            X = _rows(body, studio, now, len(body.y))
-            return Add(X, _labels(body.y, len(body.y)))
+            X = _rows(body, body.y, studio, now)
+            return store.add(X, body.y, contributor=body.contributor).tolist(), ""
         case bodies.LearnBody():
-            chosen = studio.pictures.chosen(now, body.pictures)
-            X = np.stack([picture.vector for picture in chosen])
-            return Add(X, _labels(body.y, len(chosen)))
-        case bodies.AnswerBody():
-            if studio.questions.pool is None:
-                raise InvalidInput("There is no pool to answer questions about. Give one first.")
-            return Add(studio.questions.pool.row(body.id), _labels(body.y, 1), (body.id,))
-        case bodies.ReplaceBody():
-            ids = tuple(body.ids)
-            return Replace(ids, _rows(body, studio, now, len(ids), ids))
-        case bodies.RelabelBody():
-            return Relabel(tuple(body.ids), _labels(body.y, len(body.ids)))
-        case bodies.ForgetPreviewBody():
-            return Remove(tuple(body.ids))
-    return None
-
-
-def _labels(y: Any, count: int) -> Array:
-    """Labels (k,) as objects; `y` may be one label for all."""
-    given = y if isinstance(y, list) else [y] * count
-    labels = np.empty(len(given), dtype=object)
-    labels[:] = given
-    return labels
-
-
-def _rows(
-    body: bodies.AddBody | bodies.ReplaceBody,
-    studio: Studio,
-    now: Snapshot,
-    count: int,
-    ids: tuple[Any, ...] | None = None,
-) -> Array:
-    """The features (k, d) that a body gives."""
-    if (body.X is None) == (body.plane is None):
-        raise InvalidInput("Give either rows X or places in the plane.")
-    given = body.X if body.plane is None else body.plane
-    assert given is not None
-    if len(given) != count:
-        raise InvalidInput(f"{len(given)} rows were given for {count} examples. Give one each.")
-    if len({len(row) for row in given}) != 1:
-        raise InvalidInput("The rows differ in length. Give each as many numbers as the others.")
-    rows = np.array(given, dtype=float)
-    if body.plane is None:
-        return rows
-    plane = studio.plane(now)
-    if plane is None:
-        raise InvalidInput("There is no plane to place examples in yet. Give rows X.")
-    if ids is None or now.examples is None:
-        return plane.rows(rows)
-    return plane.moved(now.examples.X[now.examples.rows(ids)], rows)
-
-
-# -- from edits to the file ----------------------------------------------------------------------
-
-
-def applied(body: Any, studio: Studio, now: Snapshot) -> EditOutcome:
-    """Apply the edit that a body asks for to the file."""
-    store = studio.store
-    match body:
-        case bodies.LearnBody():
-            labels = _labels(body.y, len(body.pictures)).tolist()
+            labels = _each(body.y, body.pictures)
             return studio.pictures.learn(now, body.pictures, labels), ""
+        case bodies.AnswerBody():
+            pool = studio.questions.pool
+            if pool is None:
+                raise InvalidInput("There is no pool to answer questions about. Give one first.")
+            # The first example settles what the columns are called.
+            columns = pool.columns if now.examples is None else None
+            ours |= {"origins": pool.name, "columns": columns}
+            return store.add(pool.row(body.id), [body.y], [body.id], **ours).tolist(), ""
         case bodies.MergeBody():
             with neighbour(store, body.name) as other:
                 store.merge(other)
                 return other.ids_.tolist(), ""
-        case bodies.KeepBody():
-            store.keep(body.ids, body.kept)
-            return body.ids, ""
         case bodies.ForgetBody():
             if (body.ids is None) == (body.contributor is None):
                 raise InvalidInput("Give either the ids of examples or a contributor to forget.")
@@ -121,21 +65,53 @@ def applied(body: Any, studio: Studio, now: Snapshot) -> EditOutcome:
             return [], ""
         case bodies.SceneBody():
             return _learn_scene(body, store, now)
-    match edit_of(body, studio, now):
-        case Add(X, y, ids):
-            about: dict[str, Any] = {"contributor": bodies.STUDIO}
-            if isinstance(body, bodies.AddBody):
-                about = {"contributor": body.contributor}
-            elif (pool := studio.questions.pool) is not None:
-                # The first example settles what the columns are called.
-                columns = pool.columns if now.examples is None else None
-                about |= {"origins": pool.name, "columns": columns}
-            return store.add(X, y.tolist(), ids, **about).tolist(), ""
-        case Replace(ids, X):
-            store.replace(body.ids, X, contributor=bodies.STUDIO)
-        case Relabel(ids, y):
-            store.relabel(body.ids, y.tolist(), contributor=bodies.STUDIO)
+        case bodies.ReplaceBody():
+            store.replace(body.ids, _rows(body, body.ids, studio, now), **ours)
+        case bodies.RelabelBody():
+            store.relabel(body.ids, _each(body.y, body.ids), **ours)
+        case bodies.KeepBody():
+            store.keep(body.ids, body.kept)
     return body.ids, ""
+
+
+def previewed(body: Any, studio: Studio, now: Snapshot) -> Edit:
+    """The edit of examples that a body asks about."""
+    if isinstance(body, bodies.ForgetPreviewBody):
+        return Remove(tuple(body.ids))
+    given: list[Any] = body.ids if isinstance(body, bodies.RelabelBody) else body.pictures
+    each = _each(body.y, given)
+    labels = np.empty(len(each), dtype=object)
+    labels[:] = each
+    if isinstance(body, bodies.RelabelBody):
+        return Relabel(tuple(given), labels)
+    return Add(np.stack([one.vector for one in studio.pictures.chosen(now, given)]), labels)
+
+
+def _each(y: Any, given: list[Any]) -> list[Any]:
+    """A label for each; `y` may be one label for all."""
+    return y if isinstance(y, list) else [y] * len(given)
+
+
+def _rows(
+    body: bodies.AddBody | bodies.ReplaceBody, given: list[Any], studio: Studio, now: Snapshot
+) -> Array:
+    """The features (k, d) that a body gives to k examples."""
+    if (body.X is None) == (body.plane is None):
+        raise InvalidInput("Give either rows X or places in the plane.")
+    each = body.X if body.plane is None else body.plane
+    assert each is not None
+    if len(each) != len(given):
+        raise InvalidInput(f"{len(each)} rows were given for {len(given)} examples. Give one each.")
+    if len({len(row) for row in each}) != 1:
+        raise InvalidInput("The rows differ in length. Give each as many numbers as the others.")
+    rows, plane = np.array(each, dtype=float), studio.plane(now)
+    if body.plane is None:
+        return rows
+    if plane is None:
+        raise InvalidInput("There is no plane to place examples in yet. Give rows X.")
+    if isinstance(body, bodies.AddBody) or now.examples is None:
+        return plane.rows(rows)
+    return plane.moved(now.examples.X[now.examples.rows(tuple(given))], rows)
 
 
 def _learn_scene(body: bodies.SceneBody, store: Store, now: Snapshot) -> EditOutcome:

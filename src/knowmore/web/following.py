@@ -209,9 +209,9 @@ class FileEvents:
 
     def note(self, before: Snapshot, after: Snapshot) -> None:
         """Note the events that led from one state to the next."""
-        for event in between(before, after):
-            self._last.append(event)
-            self.count += 1
+        events = between(before, after)
+        self._last.extend(events)
+        self.count += len(events)
 
     def newer(self, count: int) -> list[FileEvent] | None:
         """Events after the first `count`; None if some of them are not kept."""

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, final
 
 from anyio import current_time, fail_after
 from fastapi import HTTPException
-from fastapi.responses import Response
+from fastapi.responses import HTMLResponse, Response
 
 from knowmore.web.access import LOCAL_NAMES, Door, Settings, host_and_port
 
@@ -68,6 +68,10 @@ _ANOTHER: Final = (
 @final
 class Refusal(HTTPException):
     """A request that goes no further: the status, words and further headers of its answer."""
+
+    def answer(self, key: str) -> Response:
+        """The words as JSON, under this key."""
+        return Response(json.dumps({key: self.detail}), self.status_code, self.headers, _JSON)
 
 
 class BodyLimit(NamedTuple):
@@ -121,10 +125,12 @@ class BodyLimit(NamedTuple):
 class ServiceRules:
     """The rules of a service: its host, its token, and so many requests at a time.
 
+    key : the name of the words of an error in JSON
+    headers : headers of every answer
     count : is told the path, status and seconds of every answer
     """
 
-    headers = _PLAIN_HEADERS
+    key, headers = "detail", _PLAIN_HEADERS
 
     def __init__(self, settings: Settings, count: Callable[[str, int, float], None]) -> None:
         self.settings, self.answered = settings, count
@@ -177,16 +183,16 @@ class ServiceRules:
             return False
         return hmac.compare_digest(secret.strip().encode(), self.settings.token.encode())
 
-    def refused(self, refusal: Refusal, scope: Message) -> tuple[str | None, bytes]:
+    def refused(self, refusal: Refusal, scope: Message) -> Response:
         """The refusal as JSON."""
-        return _JSON, json.dumps({"detail": refusal.detail}).encode()
+        return refusal.answer(self.key)
 
 
 @final
 class StudioRules:
     """The rules of a studio: visitors who came through its door, from its own page."""
 
-    headers = _PAGE_HEADERS
+    key, headers = "error", _PAGE_HEADERS
 
     def __init__(self, door: Door) -> None:
         self.door = door
@@ -237,16 +243,16 @@ class StudioRules:
         if changes and not self.door.is_own(headers.get("origin", ""), headers["host"]):
             raise Refusal(403, "Only a page of this studio may edit: the Origin header is not its.")
 
-    def refused(self, refusal: Refusal, scope: Message) -> tuple[str | None, bytes]:
+    def refused(self, refusal: Refusal, scope: Message) -> Response:
         """The refusal as JSON, or as a page for a browser that asks for one."""
         if refusal.status_code == 303:
-            return None, b""
+            return Response(b"", 303, refusal.headers)
         # The rest of a body that was not read is no further request.
         refusal.headers = {"connection": "close"}
         if "text/html" in _headers(scope).get("accept", ""):
             page = _PAGE.format(words=escape(refusal.detail))
-            return "text/html; charset=utf-8", page.encode()
-        return _JSON, json.dumps({"error": refusal.detail}).encode()
+            return HTMLResponse(page, refusal.status_code, refusal.headers)
+        return refusal.answer(self.key)
 
     def answered(self, path: str, status: int, seconds: float) -> None:
         """Nothing is counted."""
@@ -279,9 +285,7 @@ class Guard:
             async with self.rules.admitted(scope, receive) as admitted:
                 await self.inner(scope, admitted, guarded)
         except Refusal as refusal:
-            media, body = self.rules.refused(refusal, scope)
-            answer = Response(body, refusal.status_code, refusal.headers, media)
-            await answer(scope, receive, guarded)
+            await self.rules.refused(refusal, scope)(scope, receive, guarded)
         finally:
             self.rules.answered(scope["path"], status, time.perf_counter() - begin)
 

@@ -23,9 +23,9 @@ from knowmore.images import encoded, small
 from knowmore.store import FORGETS
 from knowmore.web import bodies
 from knowmore.web.access import Door
-from knowmore.web.application import ErrorShape, Route, add_routes, application
+from knowmore.web.application import Route, add_routes, application, error_handlers
 from knowmore.web.drawing import checked
-from knowmore.web.edits import edit_of, neighbour, neighbours
+from knowmore.web.edits import neighbour, neighbours, previewed
 from knowmore.web.guard import PICTURES, TABLES, StudioRules
 from knowmore.web.listing import ExampleTable, TablePage
 from knowmore.web.pictures import Board, PictureExplanation, WaitingPicture, small_picture
@@ -73,9 +73,8 @@ def points(studio: Studio) -> dict[str, Any]:
 def whatif(studio: Studio, asked: bodies.PreviewBody) -> dict[str, Any]:
     """Which answers an edit would change; nothing is written."""
     now = studio.now()
-    wanted = edit_of(asked, studio, now)
-    assert wanted is not None
-    return edit_preview(now, wanted, studio.pictures.vectors(now))
+    edit = previewed(asked, studio, now)
+    return edit_preview(now, edit, studio.pictures.vectors(now))
 
 
 def suspects(studio: Studio, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> dict[str, Any]:
@@ -220,13 +219,9 @@ def dismiss(studio: Studio, asked: bodies.DismissBody) -> dict[str, Any]:
     return {"dismissed": len(asked.pictures)}
 
 
-def thumbnail(
-    studio: Studio,
-    id: bodies.OneId = None,  # noqa: A002
-    picture: bodies.OnePicture = None,
-) -> Any:
+def thumbnail(studio: Studio, one: bodies.OneId = None, picture: bodies.OnePicture = None) -> Any:
     """A small picture of an example, or of one that waits; a point if there is none."""
-    return studio.pictures.shown(studio.now(), id, picture)
+    return studio.pictures.shown(studio.now(), one, picture)
 
 
 def _decoded(studio: Studio, shown: Any) -> Response:
@@ -236,12 +231,10 @@ def _decoded(studio: Studio, shown: Any) -> Response:
 
 
 def explain(
-    studio: Studio,
-    id: bodies.OneId = None,  # noqa: A002
-    picture: bodies.OnePicture = None,
+    studio: Studio, one: bodies.OneId = None, picture: bodies.OnePicture = None
 ) -> PictureExplanation:
     """The examples that speak for an example or a picture, and against it."""
-    return studio.pictures.explained(studio.now(), id, picture)
+    return studio.pictures.explained(studio.now(), one, picture)
 
 
 # -- the pool ------------------------------------------------------------------------------------
@@ -323,9 +316,10 @@ ROUTES = (
 def studio_application(studio: Studio, door: Door) -> FastAPI:
     """The application of a studio, which lets go of its file when the server ends."""
     live = LiveStudio(studio, door)
+    rules, statuses = StudioRules(door), {KnowmoreError: 422, NotWritten: 507, NotEnoughMemory: 507}
     app = application(
-        StudioRules(door),
-        ErrorShape("error", _status, _unreadable),
+        rules,
+        error_handlers(rules.key, statuses, _unreadable),
         live.life,
         title="knowmore studio",
         summary="A page on a model that keeps learning, and forgets exactly.",
@@ -339,10 +333,6 @@ def studio_application(studio: Studio, door: Door) -> FastAPI:
     add_routes(app, [stream], live, live.work)
     add_routes(app, ROUTES, studio, live.work)
     return app
-
-
-def _status(error: KnowmoreError) -> int:
-    return 507 if isinstance(error, (NotWritten, NotEnoughMemory)) else 422
 
 
 def _unreadable(where: str, problem: Mapping[str, Any]) -> str:

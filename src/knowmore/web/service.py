@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from threading import Lock
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from knowmore.errors import KnowmoreError, NoExamples
 from knowmore.web.access import Settings
-from knowmore.web.application import ErrorShape, Route, add_routes, application
+from knowmore.web.application import Route, add_routes, application, error_handlers
 from knowmore.web.following import Failed, Ready, ServedFile
 from knowmore.web.guard import ServiceRules
 
@@ -57,68 +57,25 @@ class Readiness(BaseModel):
 
 
 @final
-class Metrics:
-    """Counts of requests, rows and time, and the state of the model, for Prometheus.
+class Service:
+    """The model in a file, and counts of requests, rows and time.
 
-    paths : the paths that are named
+    paths : the paths that are counted by their names
+    failed, ready : as of `ServedFile`
     """
 
-    def __init__(self, file: ServedFile, paths: Collection[str]) -> None:
-        self._file, self._paths, self._lock = file, paths, Lock()
+    def __init__(
+        self,
+        settings: Settings,
+        paths: Collection[str],
+        failed: Failed | None = None,
+        ready: Ready | None = None,
+    ) -> None:
+        self.settings, self.file = settings, ServedFile(settings, failed, ready)
+        self._paths, self._limiter = paths, CapacityLimiter(_AT_ONCE)
+        self._lock, self._rows = Lock(), 0
         self._requests: Counter[tuple[str, int]] = Counter()
-        self._seconds: Counter[str] = Counter()
-        self._rows = 0
-
-    def request(self, path: str, status: int, seconds: float) -> None:
-        """Count a request; paths that no route has are counted together."""
-        path = path if path in self._paths else "other"
-        with self._lock:
-            self._requests[path, status] += 1
-            self._seconds[path] += seconds  # type: ignore[assignment]
-
-    def rows(self, m: int) -> None:
-        """Count rows that were answered."""
-        with self._lock:
-            self._rows += m
-
-    def text(self) -> str:
-        """All counts in Prometheus' format."""
-        with self._lock:
-            requests, seconds, rows = dict(self._requests), dict(self._seconds), self._rows
-        now, problem = self._file.now, self._file.problem
-        counts: Counter[str] = Counter()
-        for (path, _), n in requests.items():
-            counts[path] += n
-        lines = [*_about("requests_total", "counter", "Requests by path and status.")]
-        for (path, status), n in sorted(requests.items()):
-            lines.append(f'knowmore_requests_total{{path="{path}",status="{status}"}} {n}')
-        lines += _about("request_seconds", "summary", "Time that requests took, by path.")
-        for path, time in sorted(seconds.items()):
-            lines.append(f'knowmore_request_seconds_sum{{path="{path}"}} {time:.6f}')
-            lines.append(f'knowmore_request_seconds_count{{path="{path}"}} {counts[path]}')
-        gauges = [
-            ("rows_total", "counter", "Rows that were answered.", rows),
-            ("ready", "gauge", "Whether the file was read when last looked at.", int(not problem)),
-            ("file_failures_total", "counter", "Failed looks at it.", self._file.failures),
-            ("examples", "gauge", "Examples in the model.", 0 if now is None else now.count),
-            ("version", "gauge", "Last entry of its journal.", 0 if now is None else now.version),
-        ]
-        for name, kind, what, value in gauges:
-            lines += [*_about(name, kind, what), f"knowmore_{name} {value}"]
-        return "\n".join([*lines, ""])
-
-
-def _about(name: str, kind: str, what: str) -> list[str]:
-    return [f"# HELP knowmore_{name} {what}", f"# TYPE knowmore_{name} {kind}"]
-
-
-@final
-class Service:
-    """The model in a file, and what is counted of the questions about it."""
-
-    def __init__(self, settings: Settings, file: ServedFile, metrics: Metrics) -> None:
-        self.settings, self.file, self.metrics = settings, file, metrics
-        self._limiter = CapacityLimiter(_AT_ONCE)
+        self._seconds: dict[str, float] = defaultdict(float)
 
     @property
     def version(self) -> str:
@@ -135,8 +92,44 @@ class Service:
             raise HTTPException(503, str(self.file.problem))
         seconds = self.settings.seconds
         answers = await to_thread.run_sync(now, rows, seconds, limiter=self._limiter)
-        self.metrics.rows(len(rows))
+        with self._lock:
+            self._rows += len(rows)
         return now, answers
+
+    def count(self, path: str, status: int, seconds: float) -> None:
+        """Count a request; paths that no route has are counted together."""
+        path = path if path in self._paths else "other"
+        with self._lock:
+            self._requests[path, status] += 1
+            self._seconds[path] += seconds
+
+    def counts(self) -> str:
+        """All counts, and the state of the model, in Prometheus' format."""
+        with self._lock:
+            requests, seconds, rows = dict(self._requests), dict(self._seconds), self._rows
+        now, problem = self.file.now, self.file.problem
+        lines = [*_about("requests_total", "counter", "Requests by path and status.")]
+        for (path, status), n in sorted(requests.items()):
+            lines.append(f'knowmore_requests_total{{path="{path}",status="{status}"}} {n}')
+        lines += _about("request_seconds", "summary", "Time that requests took, by path.")
+        for path, time in sorted(seconds.items()):
+            count = sum(n for (one, _), n in requests.items() if one == path)
+            lines.append(f'knowmore_request_seconds_sum{{path="{path}"}} {time:.6f}')
+            lines.append(f'knowmore_request_seconds_count{{path="{path}"}} {count}')
+        gauges = [
+            ("rows_total", "counter", "Rows that were answered.", rows),
+            ("ready", "gauge", "Whether the file was read when last looked at.", int(not problem)),
+            ("file_failures_total", "counter", "Failed looks at it.", self.file.failures),
+            ("examples", "gauge", "Examples in the model.", 0 if now is None else now.count),
+            ("version", "gauge", "Last entry of its journal.", self.version),
+        ]
+        for name, kind, what, value in gauges:
+            lines += [*_about(name, kind, what), f"knowmore_{name} {value}"]
+        return "\n".join([*lines, ""])
+
+
+def _about(name: str, kind: str, what: str) -> list[str]:
+    return [f"# HELP knowmore_{name} {what}", f"# TYPE knowmore_{name} {kind}"]
 
 
 def service_application(
@@ -149,32 +142,27 @@ def service_application(
     """
     from knowmore.web.label_studio import ROUTES as LABEL_STUDIO
 
-    file = ServedFile(settings, failed, ready)
     paths = {route.path for route in (*ROUTES, *LABEL_STUDIO)}
-    metrics = Metrics(file, {*paths, "/openapi.json"})
+    service = Service(settings, {*paths, "/openapi.json"}, failed, ready)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
-        file.start()
+        service.file.start()
         yield
-        await to_thread.run_sync(file.stop)
+        await to_thread.run_sync(service.file.stop)
 
+    rules, statuses = ServiceRules(settings, service.count), {KnowmoreError: 422, NoExamples: 503}
     app = application(
-        ServiceRules(settings, metrics.request),
-        ErrorShape("detail", _status, _unreadable),
+        rules,
+        error_handlers(rules.key, statuses, _unreadable),
         life,
         title="knowmore",
         summary="Predictions of a model that keeps learning, and forgets exactly.",
     )
-    taught = {route.path for route in LABEL_STUDIO} if settings.label_studio else set()
-    routes = [route for route in ROUTES if route.path not in taught]
-    routes += LABEL_STUDIO if settings.label_studio else ()
-    add_routes(app, routes, Service(settings, file, metrics), to_thread.run_sync)
+    taught = LABEL_STUDIO if settings.label_studio else ()
+    own = [route for route in ROUTES if route.path not in {one.path for one in taught}]
+    add_routes(app, [*own, *taught], service, to_thread.run_sync)
     return app
-
-
-def _status(error: KnowmoreError) -> int:
-    return 503 if isinstance(error, NoExamples) else 422
 
 
 def _unreadable(where: str, problem: Mapping[str, Any]) -> str:
@@ -204,8 +192,7 @@ async def readyz(service: Service) -> Any:
 
 async def counts(service: Service) -> Any:
     """Counts for Prometheus."""
-    text = service.metrics.text()
-    return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+    return PlainTextResponse(service.counts(), media_type="text/plain; version=0.0.4")
 
 
 async def predict(service: Service, question: PredictionRequest) -> Any:

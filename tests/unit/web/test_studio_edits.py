@@ -343,6 +343,16 @@ def test_values_have_no_plane(tmp_path):
         )
 
 
+@pytest.mark.parametrize("width", [1, 2])
+def test_values_are_explained_by_no_class(tmp_path, width):
+    path = tmp_path / "values.km"
+    with knowmore.open(path, GPRegressor()) as store:
+        store.add(scene()[0], scene()[0][:, :width].squeeze())
+    with studying(path) as door:
+        status, body, _ = enter(door)("GET", "/api/explain?id=0")
+    assert (status, body["error"]) == (422, "A model of values has no classes to explain.")
+
+
 def test_many_features_have_a_plane_that_stays(tmp_path):
     path, (X, y) = tmp_path / "wide.km", scene(60, 7)
     with knowmore.open(path, GPClassifier()) as store:
