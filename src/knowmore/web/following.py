@@ -116,26 +116,20 @@ class ServedFile:
             self.problem = None
 
     def _follow(self) -> None:
+        from knowmore.store import FORGETS
+
         try:
             file = self._open()
             file.look()
             self.now = file.value
         except Exception:
             # The model before may answer only while it holds nothing that was forgotten.
-            if self._has_forgotten():
-                self.now = None
+            if self.now is not None and self._file is not None:
+                with suppress(KnowmoreError):
+                    later = self._file.store.log(after=self.now.version)
+                    if any(entry.verb in FORGETS for entry in later):
+                        self.now = None
             raise
-
-    def _has_forgotten(self) -> bool:
-        """Whether the file is known to have forgotten something since the model that answers."""
-        from knowmore.store import FORGETS
-
-        if self.now is None or self._file is None:
-            return False
-        with suppress(KnowmoreError):
-            entries = self._file.store.log(after=self.now.version)
-            return any(entry.verb in FORGETS for entry in entries)
-        return False
 
     def _open(self) -> FollowedFile:
         """The file, opened if none is open, or if another has taken its place."""

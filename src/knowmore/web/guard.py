@@ -30,9 +30,8 @@ Headers = dict[str, str]
 _OPEN: Final = ("/healthz", "/readyz", "/health")
 PICTURES: Final = "/api/pictures"
 TABLES: Final = "/api/pool"
-# The longest bodies for a studio, and the seconds that a body may take to come.
-_MOST_JSON, _MOST_PICTURE, _SECONDS = 1_000_000, 25_000_000, 30.0
-_MOST_TABLE = 10_000_000
+# The longest usual body for a studio, and the seconds that a body may take to come.
+_MOST_JSON, _SECONDS = 1_000_000, 30.0
 _JSON: Final = "application/json"
 _BYTES: Final = "application/octet-stream"
 _PLAIN_HEADERS: Final = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
@@ -75,15 +74,14 @@ class Refusal(HTTPException):
 
 
 class BodyLimit(NamedTuple):
-    """The longest body of a request, in bytes; its media type; the words for other types.
+    """The longest body of a request, in bytes, and its media type.
 
     remedy : what to do about a body that is too long
     """
 
     most: int
-    media: str
-    other: str
-    remedy: str
+    remedy: str = "Send less at a time."
+    media: str = _JSON
 
     def too_long(self) -> Refusal:
         """The refusal of a longer body."""
@@ -93,7 +91,8 @@ class BodyLimit(NamedTuple):
         """Raise Refusal for a body of another type or announced as longer."""
         if headers.get("content-type", "").partition(";")[0].strip() != self.media:
             # A page of another site may send other types without being allowed to.
-            raise Refusal(415, self.other)
+            what = "JSON" if self.media == _JSON else "one picture"
+            raise Refusal(415, f"Send {what}, with Content-Type: {self.media}.")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > self.most:
             raise self.too_long()
@@ -121,6 +120,13 @@ class BodyLimit(NamedTuple):
         return limited
 
 
+# The bodies for a studio that may be longer.
+_LIMITS = {
+    PICTURES: BodyLimit(25_000_000, media=_BYTES),
+    TABLES: BodyLimit(10_000_000),
+}
+
+
 @final
 class ServiceRules:
     """The rules of a service: its host, its token, and so many requests at a time.
@@ -134,12 +140,7 @@ class ServiceRules:
 
     def __init__(self, settings: Settings, count: Callable[[str, int, float], None]) -> None:
         self.settings, self.answered = settings, count
-        self._limit = BodyLimit(
-            settings.most_bytes,
-            _JSON,
-            "Send JSON, with Content-Type: application/json.",
-            "Ask about fewer rows at a time.",
-        )
+        self._limit = BodyLimit(settings.most_bytes, "Ask about fewer rows at a time.")
         self._now = 0
 
     @asynccontextmanager
@@ -209,7 +210,7 @@ class StudioRules:
         if scope["method"] in ("GET", "HEAD"):
             yield _replayed(b"", receive)
             return
-        limit = _limit(scope["path"])
+        limit = _LIMITS.get(scope["path"], BodyLimit(_MOST_JSON))
         limit.check(headers)
         yield _replayed(await _body(limit.limited(receive, _SECONDS)), receive)
 
@@ -288,16 +289,6 @@ class Guard:
             await self.rules.refused(refusal, scope)(scope, receive, guarded)
         finally:
             self.rules.answered(scope["path"], status, time.perf_counter() - begin)
-
-
-def _limit(path: str) -> BodyLimit:
-    """The limit of bodies that a studio takes at a path."""
-    remedy = "Send less at a time."
-    if path == PICTURES:
-        other = "Send one picture, with Content-Type: application/octet-stream."
-        return BodyLimit(_MOST_PICTURE, _BYTES, other, remedy)
-    most = _MOST_TABLE if path == TABLES else _MOST_JSON
-    return BodyLimit(most, _JSON, "Send JSON, with Content-Type: application/json.", remedy)
 
 
 async def _body(receive: Receive) -> bytes:
