@@ -310,11 +310,10 @@ def small_picture(store: Store, record: Record) -> bytes | None:
         return None
 
 
-def made_small(data: bytes, name: str) -> bytes:
+def made_small(data: bytes, name: str, side: int = SIDE, quality: int = _QUALITY) -> bytes:
     """An encoded picture, decoded, reduced and encoded as JPEG; name is for errors."""
-    file = io.BytesIO()
-    pixels = small(data, name, SIDE)
-    optional("PIL.Image", "images").fromarray(pixels).save(file, "JPEG", quality=_QUALITY)
+    file, pixels = io.BytesIO(), small(data, name, side)
+    optional("PIL.Image", "images").fromarray(pixels).save(file, "JPEG", quality=quality)
     return file.getvalue()
 
 

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
-from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, final
 
@@ -16,10 +15,10 @@ from fastapi import FastAPI, Header, Query
 from fastapi.responses import Response, StreamingResponse
 from sklearn.base import is_classifier
 
-from knowmore._base import Id, optional
+from knowmore._base import Id
 from knowmore.edits import Remove
 from knowmore.errors import InvalidInput, KnowmoreError, NotEnoughMemory, NotWritten, UnknownId
-from knowmore.images import encoded, small
+from knowmore.images import encoded
 from knowmore.store import FORGETS
 from knowmore.web import bodies
 from knowmore.web.access import Door
@@ -28,7 +27,13 @@ from knowmore.web.drawing import checked
 from knowmore.web.edits import neighbour, neighbours, previewed
 from knowmore.web.guard import PICTURES, TABLES, StudioRules
 from knowmore.web.listing import ExampleTable, TablePage
-from knowmore.web.pictures import Board, PictureExplanation, WaitingPicture, small_picture
+from knowmore.web.pictures import (
+    Board,
+    PictureExplanation,
+    WaitingPicture,
+    made_small,
+    small_picture,
+)
 from knowmore.web.pool import NextQuestion
 from knowmore.web.snapshot import doubts, edit_preview
 from knowmore.web.studio import Studio, entry_of, warm
@@ -44,8 +49,8 @@ _KINDS = {
     ".svg": "image/svg+xml",
 }
 _BYTES = "application/octet-stream"
-# The longest side of a picture of the pool.
-_LONGEST = 640
+# The longest side and the quality of a picture of the pool.
+_LARGER = 640, 75
 # The most that is listed of a merge; counts are of all.
 _LISTED = 1000
 # A transparent point, for an example that has no picture any more.
@@ -269,9 +274,7 @@ def picture(studio: Studio, name: Annotated[str, Query(max_length=1000)]) -> byt
     shown = None if pool is None else pool.pictures.get(name)
     if shown is None:
         raise InvalidInput("The pool has no picture of this name.")
-    file, pixels = BytesIO(), small(encoded(shown, repr(name)), repr(name), _LONGEST)
-    optional("PIL.Image", "images").fromarray(pixels).save(file, "JPEG")
-    return file.getvalue()
+    return made_small(encoded(shown, repr(name)), repr(name), *_LARGER)
 
 
 # -- the table -----------------------------------------------------------------------------------
