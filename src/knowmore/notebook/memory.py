@@ -52,7 +52,7 @@ class Memory:
 
     @property
     def _value(self) -> Any:
-        return vars(self.estimator).get("_living")
+        return self.estimator.editable_ if self.estimator.__sklearn_is_fitted__() else None
 
     def __len__(self) -> int:
         return 0 if self._value is None else len(self._value.examples)

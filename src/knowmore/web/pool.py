@@ -145,7 +145,7 @@ class PoolQuestions:
             "criterion": found.criterion,
             "drop": drops[0],
             # Until then each example moves the length scale, too.
-            "settled": getattr(getattr(now.estimator, "_living", None), "settled", True),
+            "settled": getattr(getattr(now.estimator, "editable_", None), "settled", True),
             "variance": float(variance[left].sum()),
             "chances": [{"label": names[c], "probability": chances[c]} for c in order],
         }
