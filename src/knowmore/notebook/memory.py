@@ -47,7 +47,7 @@ class Memory:
         """The examples of the estimator."""
         if self._value is None:
             raise NoExamples("The model holds no examples yet. Add some first.")
-        found: Examples = self._estimator.as_given(self._value.examples)
+        found: Examples = self.estimator.as_given(self._value.examples)
         return found
 
     @property

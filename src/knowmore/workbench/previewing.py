@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -135,8 +135,9 @@ def edited(estimator: Any, examples: Examples, edit: Edit) -> tuple[Any, Example
         changed = state.replace(edit.ids, edit.X, edit.labels)
     if changed is None:
         return unnamed(estimator), examples
-    # The labels of this edit have one type.
-    return unnamed(changed.estimator), examples.apply(changed.edit)
+    # Checked labels have one type.
+    checked = replace(edit, labels=changed.edit.labels)
+    return unnamed(changed.estimator), examples.apply(checked)
 
 
 def preview_edit(store: Store, edit: Edit) -> EditPreview:
