@@ -9,9 +9,9 @@ import pytest
 from fruit import COLOURS, SKY, fruit, picture
 from test_studio_page import Page, browser, started  # noqa: F401  fixtures
 
+import knowmore
 from knowmore.insight import explain
-from knowmore.workbench.model import opened as opened_model
-from knowmore.workbench.predicting import Predictor
+from knowmore.workbench import Predictor, describer_of
 
 pytestmark = pytest.mark.slow
 
@@ -92,10 +92,10 @@ def test_it_opens_on_the_cards_of_a_model_of_pictures(desk):
 def test_new_pictures_wait_with_what_the_model_says(desk):
     new = {"red": picture(COLOURS["apple"], 501), "blue": picture(SKY, 502)}
     brings(desk, **new)
-    with opened_model(desk.path) as model:
-        rows = np.stack(model.describer.vectors([*new.values()]))
-        red, blue = Predictor(model.store, 0.05, keep=False)(rows)
-        reason = explain(model.store.estimator, rows[1:])
+    with knowmore.open(desk.path) as store:
+        rows = np.stack(describer_of(store).vectors([*new.values()]))
+        red, blue = Predictor(store, 0.05, keep=False)(rows)
+        reason = explain(store.estimator, rows[1:])
     assert (red.unknown, blue.unknown) == (False, True)
     for name, one in (("red", red), ("blue", blue)):
         said = tile(desk, f"{name}.png").locator("small").inner_text()

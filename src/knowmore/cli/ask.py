@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+import knowmore
 from knowmore.cli.options import Count, Id, Json, Model, Source, Sources
 
 Rate = Annotated[
@@ -36,21 +37,23 @@ def predict(
 
     From standard input it answers line by line. Exit code 3: some inputs could not be used.
     """
-    from knowmore.cli.showing import show_predictions
+    from knowmore.cli.showing import show_predictions, talk
     from knowmore.errors import InvalidInput
-    from knowmore.workbench import Predictor, open_source, opened, predictions
+    from knowmore.workbench import Predictor, check_source, open_source, predictions, wanted
 
     if as_csv and as_json:
         raise InvalidInput("Ask for --csv or for --json, not for both.")
-    with opened(model) as found:
-        predictor = Predictor(found.store, rate, keep=True)
-        wanted = found.wanted(None, id_, labelled=False, gaps=True)
-        read = [open_source(word, wanted, streaming=True) for word in sources]
+    with knowmore.open(model) as store:
+        predictor = Predictor(store, rate, keep=True)
+        needs = wanted(store, None, id_, labelled=False, gaps=True)
+        read = [open_source(word, needs, streaming=True) for word in sources]
         for source in read:
-            found.check(source)
-            _say_ignored(source)
+            check_source(store, source)
+            if source.ignored:
+                names = ", ".join(map(repr, source.ignored))
+                talk(f"Ignored: {names}, which the model does not know.")
         form = "csv" if as_csv else "json" if as_json else "table"
-        show_predictions(predictions(found, read, predictor), predictor.is_classifier, form)
+        show_predictions(predictions(store, read, predictor), predictor.is_classifier, form)
     _end(*read)
 
 
@@ -64,17 +67,17 @@ def evaluate(
     """How good the model is, by leave-one-out: each example is predicted by all the others."""
     from knowmore.cli.evaluating import draw, show
     from knowmore.cli.showing import progress_bar, show_json, talk
-    from knowmore.workbench import can_tune, evaluate, opened
+    from knowmore.workbench import TUNABLE, evaluate
 
-    with opened(model) as found, progress_bar("leaving each out"):
-        answer = evaluate(found.store)
+    with knowmore.open(model) as store, progress_bar("leaving each out"):
+        answer = evaluate(store)
     if plot is not None:
         draw(answer, plot)
     if as_json:
         show_json(answer.as_json())
     else:
         show(answer)
-        if can_tune(found.store) and answer.is_off:
+        if store.kind in TUNABLE and answer.is_off:
             talk(f"To improve: knowmore tune {model}")
     if plot is not None:
         talk(f"Written: {plot}")
@@ -89,33 +92,29 @@ def suspects(
     as_json: Json = False,
 ) -> None:
     """Examples whose labels are likely to be wrong. Exit code 1: there are some."""
-    from dataclasses import asdict
-
     from knowmore.cli.auditing import apply_answers
     from knowmore.cli.showing import progress_bar, show_fields, show_json, talk
     from knowmore.errors import InvalidInput
-    from knowmore.workbench import opened, suspects
+    from knowmore.workbench import suspects
 
     if apply and as_json:
         raise InvalidInput("--apply asks on a terminal, --json prints for programs.")
-    with opened(model) as found:
+    with knowmore.open(model) as store:
         if apply:
-            apply_answers(found)
+            apply_answers(store)
             return
         with progress_bar("leaving each out"):
-            listed = suspects(found.store, count)
-    rows = [asdict(suspect) for suspect in listed.first]
+            rows, total, kept = suspects(store, count)
     if as_json:
         show_json(rows)
     elif rows:
-        against = [", ".join(map(str, suspect.contradicting)) for suspect in listed.first]
-        shown = [row | {"contradicting": ids} for row, ids in zip(rows, against, strict=True)]
-        show_fields(shown)
-        talk(f"{len(rows)} of {listed.total} shown. To decide about each: --apply.")
+        against = [", ".join(map(str, row["contradicting"])) for row in rows]
+        show_fields([row | {"contradicting": ids} for row, ids in zip(rows, against, strict=True)])
+        talk(f"{len(rows)} of {total} shown. To decide about each: --apply.")
     else:
         talk("No label is likely to be wrong by what the other examples say.")
-    if listed.kept and not as_json:
-        talk(f"Left out: {listed.kept} that somebody looked at and kept.")
+    if kept and not as_json:
+        talk(f"Left out: {kept} that somebody looked at and kept.")
     if rows:
         raise typer.Exit(1)
 
@@ -140,14 +139,12 @@ def suggest(
     They are chosen one by one, each as if those before it were labelled already. `value` is what
     the criterion says of a record when it is chosen, so a later one may have a larger value.
     """
-    from dataclasses import asdict
-
     from knowmore.cli.showing import progress_bar, show_fields, show_json
-    from knowmore.workbench import opened, suggest
+    from knowmore.workbench import suggest
 
-    with opened(model) as found, progress_bar("choosing"):
-        read = _unlabelled(found, source, id_)
-        rows = [asdict(record) for record in suggest(found, read, count, criterion)]
+    with knowmore.open(model) as store, progress_bar("choosing"):
+        read = _unlabelled(store, source, id_)
+        rows = suggest(store, read, count, criterion)
     if as_json:
         show_json(rows)
     else:
@@ -171,14 +168,12 @@ def novel(
 
     Exit code 1: there are some.
     """
-    from dataclasses import asdict
-
     from knowmore.cli.showing import progress_bar, show_fields, show_json, talk
-    from knowmore.workbench import novelty, opened
+    from knowmore.workbench import novelty
 
-    with opened(model) as found, progress_bar("comparing"):
-        read = _unlabelled(found, source, id_)
-        rows = [asdict(record) for record in novelty(found, read, rate, method)]
+    with knowmore.open(model) as store, progress_bar("comparing"):
+        read = _unlabelled(store, source, id_)
+        rows = novelty(store, read, rate, method)
     new = [row for row in rows if row["unknown"]]
     shown = rows if every else new
     if as_json:
@@ -209,17 +204,17 @@ def explain(
     """Why the model says what it says: what each example, or feature, adds to the score."""
     from knowmore._base import digits_of
     from knowmore.cli.showing import show_json, show_table
-    from knowmore.workbench import explain, opened
+    from knowmore.workbench import explain, predicts_values
 
-    with opened(model) as found:
-        answer = explain(found.store, what, label)
-    table, score, offset = answer.table, answer.score, answer.offset
+    with knowmore.open(model) as store:
+        answer, table = explain(store, what, label)
+    score, offset = answer.score, answer.offset
     header, rows = list(table), [list(row) for row in zip(*table.values(), strict=True)]
     if as_json:
         parts = [dict(zip(header, row, strict=True)) for row in rows[:count]]
         show_json({"label": answer.label, "score": score, "offset": offset, "parts": parts})
     else:
-        said = "value" if found.predicts_values else f"{answer.label}: score"
+        said = "value" if predicts_values(store) else f"{answer.label}: score"
         adding = "features" if "feature" in table else "examples"
         digits = digits_of([score, offset])
         base = f": it begins at {offset:.{digits}g}, and {adding} add the rest"
@@ -227,20 +222,13 @@ def explain(
         show_table(header, rows[:count])
 
 
-def _unlabelled(model: Any, word: str, id_: str | None) -> Any:
+def _unlabelled(store: Any, word: str, id_: str | None) -> Any:
     """A source without labels for a model that can compare its records."""
-    from knowmore.workbench import GAUSSIAN, estimator_of, open_source
+    from knowmore.workbench import GAUSSIAN, estimator_of, open_source, wanted
 
     # A model of another kind is refused before the source is read.
-    estimator_of(model.store, GAUSSIAN)
-    return open_source(word, model.wanted(None, id_, labelled=False))
-
-
-def _say_ignored(read: Any) -> None:
-    from knowmore.cli.showing import talk
-
-    if read.ignored:
-        talk(f"Ignored: {', '.join(map(repr, read.ignored))}, which the model does not know.")
+    estimator_of(store, GAUSSIAN)
+    return open_source(word, wanted(store, None, id_, labelled=False))
 
 
 def _end(*read: Any) -> None:

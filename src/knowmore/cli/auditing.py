@@ -10,7 +10,8 @@ from typing import Any, Self, final
 from knowmore._base import Id
 from knowmore.cli.showing import talk
 from knowmore.errors import InvalidInput, KnowmoreError
-from knowmore.workbench import OpenModel, new_label, open_suspects
+from knowmore.store import Store
+from knowmore.workbench import label_named, new_label, open_suspects
 
 try:
     import termios
@@ -22,14 +23,14 @@ except ImportError:
 _KEYS = "a accept   o other label   k keep   f forget   u undo   q quit"
 
 
-def apply_answers(model: OpenModel) -> None:
+def apply_answers(store: Store) -> None:
     """Ask about one suspect after the other, and do what the keys say; suspects re-rank at once."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidInput("--apply asks on a terminal, and this is none. Leave it out for a list.")
     if termios is None:
         raise InvalidInput("--apply needs a terminal of Unix. Leave it out for a list.")
     with Keyboard() as keyboard:
-        _Audit(model, keyboard.key, keyboard.line).run()
+        _Audit(store, keyboard.key, keyboard.line).run()
 
 
 class _Audit:
@@ -39,13 +40,11 @@ class _Audit:
     line : asks for a line of text
     """
 
-    def __init__(
-        self, model: OpenModel, key: Callable[[], str], line: Callable[[str], str]
-    ) -> None:
-        self.model, self.key, self.line = model, key, line
+    def __init__(self, store: Store, key: Callable[[], str], line: Callable[[str], str]) -> None:
+        self.store, self.key, self.line = store, key, line
         # The preferred labels of all that were suspects at the start: mending one label changes
         # the answers about other examples, but every suspect of the start is asked about.
-        found, _ = open_suspects(model.store)
+        found, _ = open_suspects(store)
         self.listed = dict(zip(found.ids.tolist(), found.preferred.tolist(), strict=True))
         # Decisions in order: the id, and what was done. None: it cannot be undone any more.
         self.decided: list[tuple[Id, str | None]] = []
@@ -70,12 +69,12 @@ class _Audit:
         After the suspects of now those of the start that nobody has decided about.
         """
         done = [one for one, _ in self.decided]
-        found = open_suspects(self.model.store)[0].without(done)
+        found = open_suspects(self.store)[0].without(done)
         columns = found.ids.tolist(), found.labels, found.preferred, found.margin
         for one, label, preferred, margin in zip(*columns, strict=True):
             said = f"labelled {label}; the others say {preferred} (margin {margin:.3g})"
             return one, preferred, said
-        held = self.model.held()
+        held = {record.id: record for record in self.store.records()}
         for one, preferred in self.listed.items():
             if one in held and one not in done and not held[one].kept:
                 label = held[one].label
@@ -97,7 +96,7 @@ class _Audit:
 
     def _done(self, key: str, one: Id, preferred: Any) -> bool:
         """Whether the key decided about this example, or took back the last decision."""
-        store = self.model.store
+        store = self.store
         if key == "a":
             store.relabel([one], [preferred])
             print(f"  relabelled: {preferred}")
@@ -106,14 +105,14 @@ class _Audit:
             word = self.line("  label: ").strip()
             if not word:
                 return False
-            label = self.model.label(word)
-            news = new_label(store, label)
-            if news.doubtful:
-                print(f"  {news.note} Make it? y/n", flush=True)
+            label = label_named(store, word)
+            note, is_doubtful = new_label(store, label)
+            if is_doubtful:
+                print(f"  {note} Make it? y/n", flush=True)
                 if self.key().lower() != "y":
                     return False
             store.relabel([one], [label])
-            print(f"  relabelled: {label}{news.note and f'. {news.note}'}")
+            print(f"  relabelled: {label}{note and f'. {note}'}")
             return self._note(one, "relabelled")
         if key == "k":
             store.keep([one])
@@ -147,9 +146,9 @@ class _Audit:
             print("  nothing to undo")
             return False
         if what == "kept":
-            self.model.store.keep([one], kept=False)
+            self.store.keep([one], kept=False)
         else:
-            self.model.store.undo()
+            self.store.undo()
         self.decided.pop()
         self.tally[what] -= 1
         print(f"  undone: {one}")

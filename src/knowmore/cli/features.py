@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import knowmore
 from knowmore._base import check_writable, user_folder
 from knowmore.cli.experiments import progress_bar
 from knowmore.errors import InvalidInput
@@ -23,7 +24,7 @@ from knowmore.images import (
     listing,
     storage,
 )
-from knowmore.workbench import opened
+from knowmore.workbench import describer_of
 
 
 @dataclass(frozen=True)
@@ -126,13 +127,14 @@ def _like(request: FeatureOptions) -> Describer:
     if given := _given(request, *settled):
         raise InvalidInput(f"--like settles how features are made. Leave {given} out.")
     if is_model:
-        with opened(like) as model:
-            if model.describer is None:
+        with knowmore.open(like) as store:
+            describer = describer_of(store)
+            if describer is None:
                 raise InvalidInput(
                     f"{str(like)!r} has learnt no pictures, so it does not say how features are "
                     f"made. Name a model of pictures, or a table that `knowmore features` wrote."
                 )
-            return model.describer
+            return describer
     about = storage.made_with(like)
     known = Describer(about["kind"], about["longest"])
     if known.kind in extraction.WORDED:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+import knowmore
 from knowmore.cli.options import DryRun, Json, Model, NewModel, Yes
-
-if TYPE_CHECKING:
-    from knowmore.workbench import ModelStatus
 
 Objective = Literal["loo", "marginal_likelihood"]
 
 
 def log(model: Model, as_json: Json = False) -> None:
     """What was done to the model, and when; what was undone is marked."""
-    from dataclasses import asdict
-
     from knowmore.cli.showing import show_fields, show_json
-    from knowmore.workbench import history, opened
+    from knowmore.workbench import history
 
-    with opened(model) as found:
-        entries = [asdict(entry) for entry in history(found.store)]
+    with knowmore.open(model) as store:
+        entries = history(store)
     if as_json:
         show_json(entries)
     elif entries:
@@ -41,16 +37,14 @@ def redo(model: Model, as_json: Json = False) -> None:
 
 
 def _travel(model: Path, verb: str, as_json: bool) -> None:
-    from dataclasses import asdict
-
     from knowmore.cli.showing import counted, progress_bar, show_json
-    from knowmore.workbench import history_entry, opened
+    from knowmore.workbench import history_entry
 
-    with opened(model) as found, progress_bar(verb):
-        entry = history_entry(getattr(found.store, verb)())
-        held = len(found.store)
+    with knowmore.open(model) as store, progress_bar(verb):
+        entry = store.undo() if verb == "undo" else store.redo()
+        held = len(store)
     if as_json:
-        show_json({**asdict(entry), "examples": held})
+        show_json({**history_entry(entry), "examples": held})
     else:
         done = "Undone" if verb == "undo" else "Done again"
         print(
@@ -116,12 +110,11 @@ def verify(
 
     from knowmore._base import check_writable, written
     from knowmore.cli.showing import plain, progress_bar, show_json, talk
-    from knowmore.workbench import opened
 
     if certificate is not None:
         check_writable(certificate)
-    with opened(model) as found, progress_bar("fitting again"):
-        answer = found.store.verify(fast=fast)
+    with knowmore.open(model) as store, progress_bar("fitting again"):
+        answer = store.verify(fast=fast)
     document = answer.certificate()
     if certificate is not None:
         with written(certificate) as file:
@@ -139,41 +132,36 @@ def verify(
 def status(model: Model, as_json: Json = False) -> None:
     """What the model holds: examples by class, contributors, features, settings, size."""
     from knowmore.cli.showing import show_json
-    from knowmore.workbench import opened, status
+    from knowmore.workbench import status
 
-    with opened(model) as found:
-        answer = status(found.store)
+    with knowmore.open(model) as store:
+        answer = status(store)
     if as_json:
-        show_json(answer.as_json())
+        show_json(answer)
     else:
         _show_status(answer)
 
 
-def _show_status(answer: ModelStatus) -> None:
+def _show_status(answer: dict[str, Any]) -> None:
     from knowmore.cli.showing import show_table
 
-    columns = answer.columns
-    shown = (
-        "" if not columns else f" ({', '.join(columns[:6])}{', ...' if len(columns) > 6 else ''})"
-    )
+    columns = answer["columns"] or ()
+    more = ", ..." if len(columns) > 6 else ""
+    shown = f" ({', '.join(columns[:6])}{more})" if columns else ""
     facts = {
-        "model": answer.model,
-        "kind": answer.kind,
-        "examples": answer.examples,
-        "features": f"{answer.features or 'none yet'}{shown}",
-        "pictures": answer.pictures,
-        "kernel": answer.kernel,
-        "edits": answer.edits,
-        "size": f"{answer.bytes:,} bytes, format {answer.format}",
+        **{name: answer[name] for name in ("model", "kind", "examples")},
+        "features": f"{answer['features'] or 'none yet'}{shown}",
+        **{name: answer[name] for name in ("pictures", "kernel", "edits")},
+        "size": f"{answer['bytes']:,} bytes, format {answer['format']}",
     }
     width = max(map(len, facts))
     for name, value in facts.items():
         if value is not None:
             print(f"{name.ljust(width)}  {value}")
     for counts, headings in (
-        (answer.classes, ("class", "examples")),
-        (answer.contributors, ("contributor", "gave features or label of")),
-        (answer.origins, ("origin", "examples")),
+        (answer["classes"], ("class", "examples")),
+        (answer["contributors"], ("contributor", "gave features or label of")),
+        (answer["origins"], ("origin", "examples")),
     ):
         if counts:
             print()
@@ -192,10 +180,10 @@ def tune(
 ) -> None:
     """Find better settings of the kernel and the noise, and keep them; `undo` takes them back."""
     from knowmore.cli.showing import progress_bar, show_json, show_table
-    from knowmore.workbench import opened, tune
+    from knowmore.workbench import tune
 
-    with opened(model) as found, progress_bar("tuning"):
-        answer = tune(found.store, objective, restarts, subset, dry_run=dry_run)
+    with knowmore.open(model) as store, progress_bar("tuning"):
+        answer = tune(store, objective, restarts, subset, dry_run=dry_run)
     changes = [list(change) for change in answer.changes]
     if as_json:
         names = ("parameter", "before", "after")

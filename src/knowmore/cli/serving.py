@@ -105,10 +105,10 @@ def _offer_links(door: Door) -> None:
 
 def _pool(path: Path, word: str) -> UnlabelledPool:
     """Rows without labels, for questions."""
-    from knowmore.workbench import opened, pool_for
+    from knowmore.workbench import pool_for
 
-    with opened(path) as model, progress_bar("reading"):
-        found = pool_for(model.store, word)
+    with knowmore.open(path) as store, progress_bar("reading"):
+        found = pool_for(store, word)
     skipped = f" {found.skipped} could not be used." if found.skipped else ""
     talk(f"{len(found.ids)} rows of {word} to ask about.{skipped}")
     return found

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import knowmore
 from knowmore.cli.options import (
     DryRun,
     Id,
@@ -22,8 +23,8 @@ from knowmore.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from knowmore.store import Forgotten
-    from knowmore.workbench import ForgetPreview, LearnOptions, Learnt
+    from knowmore.store import Forgotten, Preview
+    from knowmore.workbench import LearnOptions, Learnt
 
 _REACH = (
     "Blocks of the disk that were freed, snapshots and backups are beyond the reach of this "
@@ -51,7 +52,6 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Make an empty model. `learn` makes one, too: of kind gp."""
-    import knowmore
     from knowmore.cli.showing import show_json
     from knowmore.errors import InvalidInput
     from knowmore.images import DEFAULT_SIZE, WORDED
@@ -63,19 +63,23 @@ def init(
     if words is not None and chosen not in WORDED:
         raise InvalidInput(f"--features {chosen} has no visual words. Leave --words out.")
     wish = {"kind": chosen, "words": words or DEFAULT_SIZE}
-    others, settled = (None, None) if supports is None else gathered(supports, wish)
+    others: Any = None
+    notes: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
+    if supports is not None:
+        others, notes, arrays = gathered(supports, wish)
     if source is not None:
-        settled = seen_by(source)
-        if features is not None and "pictures" in settled.notes:
+        notes, arrays = seen_by(source)
+        if features is not None and "pictures" in notes:
             raise InvalidInput(
                 f"A model of kind n-plus-one sees pictures as its source does, which has "
-                f"{settled.notes['pictures']['about']['kind']}. Leave --features out."
+                f"{notes['pictures']['about']['kind']}. Leave --features out."
             )
     with knowmore.open(model, new_estimator(kind, source, others)) as store:
         if features is not None or words is not None:
             store.set_notes(features=wish)
-        if settled is not None:
-            settled.keep(store)
+        if notes:
+            store.set_notes(arrays, **notes)
     if as_json:
         show_json({"model": str(model), "kind": kind})
     else:
@@ -150,18 +154,18 @@ def relabel(
     On a terminal it asks first if a known class has a similar name; in a script it says so.
     """
     from knowmore.cli.showing import confirm, show_json, talk
-    from knowmore.workbench import new_label, opened
+    from knowmore.workbench import ids_named, label_named, new_label
 
-    with opened(model) as found:
-        (one,), new = found.ids([id_]), found.label(label)
-        news = new_label(found.store, new)
-        examples = found.store.examples
+    with knowmore.open(model) as store:
+        (one,), new = ids_named(store, [id_]), label_named(store, label)
+        note, is_doubtful = new_label(store, new)
+        examples = store.examples
         old = examples.labels[examples.rows((one,))[0]].item()
-        if news.doubtful and not dry_run and not confirm(f"{news.note} Make it?", yes or as_json):
+        if is_doubtful and not dry_run and not confirm(f"{note} Make it?", yes or as_json):
             talk("Nothing was changed.")
             return
         if not dry_run and new != old:
-            found.store.relabel([one], [new], contributor=contributor)
+            store.relabel([one], [new], contributor=contributor)
     if as_json:
         show_json({"id": one, "before": old, "label": new, "dry_run": dry_run})
     elif new == old:
@@ -169,8 +173,8 @@ def relabel(
     else:
         would = "Would be relabelled" if dry_run else "Relabelled"
         print(f"{would}: {one}, from {old} to {new}.")
-        if news.note:
-            talk(news.note)
+        if note:
+            talk(note)
 
 
 def replace(
@@ -187,17 +191,16 @@ def replace(
 ) -> None:
     """Give an example other features. Its label stays; `learn` replaces many at a time."""
     from knowmore.cli.showing import show_json
-    from knowmore.workbench import opened, single_row
+    from knowmore.workbench import ids_named, one_row
 
-    with opened(model) as found:
-        (one,) = found.ids([id_])
-        row, block = single_row(source, found.wanted(labelled=False))
-        X = found.one_row(row, block)
+    with knowmore.open(model) as store:
+        (one,) = ids_named(store, [id_])
+        X = one_row(store, source)
         if not dry_run:
             # The source that it was learnt from has not changed: to learn that again must not
             # bring the old features back.
-            (record,) = found.store.records([one])
-            found.store.replace([one], X, contents=[record.content])
+            (record,) = store.records([one])
+            store.replace([one], X, contents=[record.content])
     if as_json:
         show_json({"id": one, "dry_run": dry_run})
     else:
@@ -234,7 +237,7 @@ def forget(
     """
     from knowmore.cli.showing import confirm, lines_of, progress_bar, show_json, talk
     from knowmore.store import Forgotten
-    from knowmore.workbench import opened, preview_forget
+    from knowmore.workbench import ids_named, preview_forget
 
     _check_one_given(
         {
@@ -244,12 +247,12 @@ def forget(
             "--origin": origin,
         }
     )
-    with opened(model) as found:
+    with knowmore.open(model) as store:
         names = None
         if contributor is None and origin is None:
-            names = found.ids(ids or lines_of(str(ids_file)), undone=True)
+            names = ids_named(store, ids or lines_of(str(ids_file)), undone=True)
         whose = {"contributor": contributor, "origin": origin}
-        plan = preview_forget(found.store, names, **whose)
+        plan, stay = preview_forget(store, names, **whose)
         what, would = _forgotten(plan), _stays(plan, would=True)
         if not dry_run and not confirm(f"Forget {what} for ever?{would}", yes or as_json):
             talk("Nothing was forgotten.")
@@ -257,8 +260,8 @@ def forget(
         done = Forgotten(0, [])
         if not dry_run:
             with progress_bar("forgetting"):
-                done = found.store.forget(names, **whose, mark=not no_mark)
-        left = plan.stay if dry_run else len(found.store)
+                done = store.forget(names, **whose, mark=not no_mark)
+        left = stay if dry_run else len(store)
     if as_json:
         show_json(
             {
@@ -294,13 +297,13 @@ def merge(
 ) -> None:
     """Learn all examples of another model, of the same kind and settings."""
     from knowmore.cli.showing import counted, progress_bar, show_json
-    from knowmore.workbench import merge, opened
+    from knowmore.workbench import merge
 
-    with opened(model) as mine, opened(other) as theirs:
-        count = len(theirs.store)
+    with knowmore.open(model) as mine, knowmore.open(other) as theirs:
+        count = len(theirs)
         with progress_bar("merging"):
-            merge(mine.store, theirs.store, again=again, dry_run=dry_run)
-        held = len(mine.store) + dry_run * count
+            merge(mine, theirs, again=again, dry_run=dry_run)
+        held = len(mine) + dry_run * count
     if as_json:
         show_json({"added": count, "examples": held, "dry_run": dry_run})
     else:
@@ -396,13 +399,13 @@ def _check_one_given(given: dict[str, object]) -> None:
         )
 
 
-def _forgotten(plan: ForgetPreview) -> str:
+def _forgotten(plan: Preview) -> str:
     from knowmore.cli.showing import forgotten_in_words
 
     return forgotten_in_words(len(plan.leaving), len(plan.changing) + len(plan.erasing))
 
 
-def _report_forgotten(done: Forgotten, plan: ForgetPreview, left: int) -> None:
+def _report_forgotten(done: Forgotten, plan: Preview, left: int) -> None:
     """Print how many examples are gone and stay, and traces and settings that stay."""
     from knowmore.cli.showing import talk
 
@@ -415,7 +418,7 @@ def _report_forgotten(done: Forgotten, plan: ForgetPreview, left: int) -> None:
     talk(_REACH)
 
 
-def _stays(plan: ForgetPreview, *, would: bool) -> str:
+def _stays(plan: Preview, *, would: bool) -> str:
     """A note on examples that stay though features or labels of them are forgotten, or ""."""
     changed, erased = len(plan.changing), len(plan.erasing)
     parts = []

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 from knowmore import insight
-from knowmore._base import Id
 from knowmore.errors import InvalidInput, MissingData, NoExamples, UnknownId
 from knowmore.estimators import unnamed
 from knowmore.insight import LINEAR, Suspects, Tuned
 from knowmore.store import TUNE, Store
-from knowmore.workbench.model import OpenModel, meant, predicts_values, same_id
-from knowmore.workbench.sources import single_row
+from knowmore.workbench.model import (
+    label_named,
+    meant,
+    noted,
+    one_row,
+    predicts_values,
+    same_id,
+)
 
 # Kinds of models that a question is for.
 GAUSSIAN = ("gp", "gp-regression", "linear", "linear-regression", "forest", "forest-regression")
@@ -44,64 +48,31 @@ def kept_rows(store: Store, estimator: Any) -> tuple[Any, ...]:
 # -- suspects --------------------------------------------------------------------------------
 
 
-@final
-@dataclass(frozen=True)
-class Suspect:
-    """An example whose label the others contradict.
+def suspects(store: Store, count: int) -> tuple[list[dict[str, Any]], int, int]:
+    """The first suspects of a classifier, the number of all, and of those that are confirmed.
 
-    doubt, margin : as of `insight.Suspects`
-    labeller, contributor : who gave the label, and who gave the features; None if unknown
-    contradicting : the ids of the examples that speak most against the label
+    A suspect is an example whose label the others contradict. Each is a dictionary: `doubt` and
+    `margin` as of `insight.Suspects`, who gave the label and the features (None if unknown), and
+    `contradicting`, the ids of the examples that speak most against the label. Suspects whose
+    labels somebody has confirmed are not listed.
     """
-
-    id: Id
-    label: Any
-    preferred: Any
-    doubt: float
-    margin: float
-    labeller: str | None
-    contributor: str | None
-    contradicting: list[Id]
-
-
-@final
-@dataclass(frozen=True)
-class SuspectList:
-    """The most suspicious examples, the most suspicious first.
-
-    total : the number of suspects
-    kept : the number of further suspects whose labels somebody has confirmed
-    """
-
-    first: list[Suspect]
-    total: int
-    kept: int
-
-
-def suspects(store: Store, count: int) -> SuspectList:
-    """The first suspects of a classifier whose labels nobody has confirmed."""
     every, kept = open_suspects(store)
     first = every.part(slice(count))
     ids = first.ids.tolist()
-    records = {record.id: record for record in store.records(ids)} if ids else {}
-    linear = bool(kept_rows(store, estimator_of(store)))
-    against = [()] * len(ids) if linear else first.contradicting
-    columns = (first.labels, first.preferred, first.doubt, first.margin)
-    rows = zip(ids, *(column.tolist() for column in columns), against, strict=True)
-    listed = [
-        Suspect(
-            name,
-            label,
-            preferred,
-            doubt,
-            margin,
-            records[name].labeller,
-            records[name].contributor,
-            list(others),
-        )
-        for name, label, preferred, doubt, margin, others in rows
-    ]
-    return SuspectList(listed, len(every), kept)
+    records = store.records(ids) if ids else []
+    against = first.contradicting if first.model.keeps_rows else [()] * len(ids)
+    columns = {
+        "id": ids,
+        "label": first.labels.tolist(),
+        "preferred": first.preferred.tolist(),
+        "doubt": first.doubt.tolist(),
+        "margin": first.margin.tolist(),
+        "labeller": [record.labeller for record in records],
+        "contributor": [record.contributor for record in records],
+        "contradicting": [list(others) for others in against],
+    }
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return rows, len(every), kept
 
 
 def open_suspects(store: Store) -> tuple[Suspects, int]:
@@ -117,53 +88,36 @@ def open_suspects(store: Store) -> tuple[Suspects, int]:
 # -- parts of a prediction -------------------------------------------------------------------
 
 
-@final
-@dataclass(frozen=True)
-class PredictionParts:
-    """A score as a sum over examples or features.
-
-    label : the class that is explained
-    offset : where the score begins
-    table : the parts, by columns; the largest first
-    """
-
-    label: Any
-    score: float
-    offset: float
-    table: dict[str, list[Any]]
-
-
-def explain(store: Store, what: str, label: str | None = None) -> PredictionParts:
-    """The parts that a prediction is the sum of.
+def explain(store: Store, what: str, label: str | None = None) -> tuple[Any, dict[str, list[Any]]]:
+    """A score as a sum: the answer of `insight.explain`, and its parts by columns, largest first.
 
     what : the id of an example, or a row: JSON, a picture, a file of one row
     label : the class to explain; None for the predicted one
     """
-    estimator, model = estimator_of(store, EXPLAINABLE), OpenModel(store)
-    x = _row(model, what)
-    wanted = None if label is None or predicts_values(store) else model.label(label)
+    estimator = estimator_of(store, EXPLAINABLE)
+    x = _row(store, what)
+    wanted = None if label is None or predicts_values(store) else label_named(store, label)
     answer = insight.explain(estimator, x, wanted)
     table = {name: column.tolist() for name, column in answer._columns().items()}
-    if "feature" in table and (columns := model.notes.get("columns")):
+    if "feature" in table and (columns := noted(store).get("columns")):
         table["feature"] = [columns[j] if isinstance(j, int) else j for j in table["feature"]]
-    return PredictionParts(answer.label, answer.score, answer.offset, table)
+    return answer, table
 
 
-def _row(model: OpenModel, what: str) -> Any:
+def _row(store: Store, what: str) -> Any:
     """The features (1, d) of an example of the model, or of a row that is given."""
-    examples = model.store.examples
+    examples = store.examples
     names = set(examples.names)
     name = same_id(what, names)
     if name in names:
         return examples.X[examples.rows((name,))]
     try:
-        source, block = single_row(what, model.wanted(labelled=False))
+        return one_row(store, what)
     except MissingData:
         raise UnknownId(
             f"{what!r} is neither the id of an example nor a file. Give one of these, or a row as "
             f'JSON: {{"column": number, ...}} or [number, ...].{meant(what, names)}'
         ) from None
-    return model.one_row(source, block)
 
 
 # -- settings --------------------------------------------------------------------------------

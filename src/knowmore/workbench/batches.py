@@ -11,10 +11,9 @@ import numpy as np
 
 from knowmore._base import Id
 from knowmore.errors import KnowmoreError, RepeatedId
-from knowmore.store.reports import content
+from knowmore.store import content
 from knowmore.workbench.model import same_id
-from knowmore.workbench.sources import RecordBlock, Source
-from knowmore.workbench.sources.records import content_id
+from knowmore.workbench.sources import RecordBlock, Source, content_id
 
 if TYPE_CHECKING:
     from knowmore.workbench.learning import Learnt
@@ -57,19 +56,21 @@ class LearnBatch:
 
 
 class SeenRecords:
-    """The ids of a source so far. A repeated id is an error, a repeated row counts once."""
+    """The ids of a source so far. A repeated id is an error, a repeated row counts once.
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    counts : is told of records that are repeated, or name their contributor
+    """
+
+    def __init__(self, source: Source, counts: Learnt) -> None:
+        self.source, self.counts = source, counts
         self.places: dict[Id, str] = {}
         self.labels: set[Any] = set()
-        self.repeated = self.named = 0
-        self.hashed = False
 
     def new(self, part: LearnBatch, held: Any = ()) -> LearnBatch:
         """The records of a batch that did not come before, under the ids that the model holds."""
         kept = []
-        self.hashed |= part.hashed
+        if part.hashed:
+            self.counts.ids = "content"
         self.labels.update(part.labels)
         for i, one in enumerate(part.ids):
             name = same_id(one, held)
@@ -78,14 +79,14 @@ class SeenRecords:
                 self.places[name] = part.places[i]
                 kept.append(i)
             elif part.hashed:
-                self.repeated += 1
+                self.counts.repeated += 1
             else:
                 raise RepeatedId(
                     f"{self.source.name!r} has the id {one!r} twice, in {self.places[name]} and in "
                     f"{part.places[i]}. Give each row an id of its own."
                 )
         part = part if len(kept) == len(part.ids) else part.of(kept)
-        self.named += sum(one is not None for one in part.contributors)
+        self.counts.named += sum(one is not None for one in part.contributors)
         return part
 
     def values(self) -> int:
@@ -95,12 +96,6 @@ class SeenRecords:
         """
         many = len(self.labels) >= max(_MANY, len(self.places) / _FEW)
         return len(self.labels) if many and all(map(_is_number, self.labels)) else 0
-
-    def tell(self, found: Learnt) -> None:
-        """Note how many came again, how many cannot be read, and what their ids and givers are."""
-        found.named = self.named
-        found.repeated, found.unreadable = self.repeated, len(self.source.skipped)
-        found.ids = "content" if self.hashed else "given"
 
 
 def batches_of(source: Source) -> Iterator[LearnBatch]:

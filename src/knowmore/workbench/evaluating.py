@@ -11,7 +11,7 @@ from knowmore._base import Array
 from knowmore.errors import InvalidInput
 from knowmore.insight import WITH_VARIANCE, Reliability, reliability
 from knowmore.store import Store
-from knowmore.workbench.asking import TUNABLE, estimator_of, kept_rows
+from knowmore.workbench.asking import estimator_of, kept_rows
 from knowmore.workbench.model import predicts_values
 
 # A probability, or the share of values within one deviation, that is wrong by more is far off.
@@ -37,11 +37,6 @@ def evaluate(store: Store) -> ClassEvaluation | ValueEvaluation:
     if isinstance(estimator, WITH_VARIANCE):
         calibration = reliability(estimator, reference=rows or None)
     return ClassEvaluation(names, np.bincount(truth, minlength=len(names)), counts, calibration)
-
-
-def can_tune(store: Store) -> bool:
-    """Whether `tune` is for this kind of model."""
-    return store.kind in TUNABLE
 
 
 @final

@@ -7,16 +7,18 @@ vanished from it is reported, or forgotten. What it learns is one entry of the j
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+import knowmore
 from knowmore._base import Id
 from knowmore.errors import RepeatedId
-from knowmore.store.reports import content
+from knowmore.store import Store, content
 from knowmore.workbench.batches import (
     LearnBatch,
     SeenRecords,
@@ -24,9 +26,20 @@ from knowmore.workbench.batches import (
     decodable,
     folder_label,
 )
-from knowmore.workbench.making import Settled, made, settled
-from knowmore.workbench.model import OpenModel, Progress, opened
-from knowmore.workbench.sources import RecordBlock, Source, Wanted, open_source
+from knowmore.workbench.making import made, settled
+from knowmore.workbench.model import (
+    Progress,
+    check_source,
+    labels_of,
+    numbers_of,
+    origin_of,
+    predicts_values,
+    wanted,
+)
+from knowmore.workbench.sources import Source, Wanted, open_source
+
+# Edits of a store, ready to be made.
+_Steps = list[Callable[[], object]]
 
 
 @dataclass(frozen=True)
@@ -90,45 +103,29 @@ class Learnt:
     ids: str = "given"
 
 
-class _Edit(NamedTuple):
-    """The changes by a batch of a source: its notes, and records with vectors for X."""
-
-    first: Settled
-    new: LearnBatch
-    changed: LearnBatch
-    # Records whose labels were corrected by hand, and stay.
-    corrected: LearnBatch
-    # Under their new ids, with all else that is held; the ids that they had, and who gave their
-    # labels; and what others are labelled, with who says so.
-    moved: LearnBatch
-    was: list[Id]
-    labellers: list[str | None]
-    relabelled: dict[Id, tuple[Any, str | None]]
-
-
 def learn(request: LearnOptions, progress: Progress) -> tuple[Learnt, Source]:
     """Learn a source; a model that is not there is made, unless its first examples fail."""
     path = request.model
     if path.exists():
-        with opened(path) as model:
-            wanted = model.wanted(request.label, request.id)
-            source = open_source(request.source, wanted)
-            return _Learning(model, request, source, progress).run(), source
+        with knowmore.open(path) as store:
+            source = open_source(request.source, wanted(store, request.label, request.id))
+            return _Learning(store, request, source, progress).run(), source
     source = open_source(request.source, Wanted(request.label, request.id))
     if request.dry_run:
         return _counted(source), source
-    with made(path) as model:
-        return _Learning(model, request, source, progress).run(), source
+    with made(path) as store:
+        return _Learning(store, request, source, progress).run(), source
 
 
 def _counted(source: Source) -> Learnt:
     """The counts for a model that is not there yet."""
-    found, seen = Learnt(), SeenRecords(source)
+    found = Learnt()
+    seen = SeenRecords(source, found)
     for part in batches_of(source):
         part = seen.new(part)
         found.added += len(decodable(source, part, [*range(len(part.ids))]))
     found.examples, found.values = found.added, seen.values()
-    seen.tell(found)
+    found.unreadable = len(source.skipped)
     return found
 
 
@@ -136,77 +133,81 @@ class _Learning:
     """The state of learning a source."""
 
     def __init__(
-        self, model: OpenModel, request: LearnOptions, source: Source, progress: Progress
+        self, store: Store, request: LearnOptions, source: Source, progress: Progress
     ) -> None:
-        self.model, self.request, self.source, self.progress = model, request, source, progress
-        self.origin = request.origin or model.origin_of(request.source)
-        self.held = model.held()
-        self.seen = SeenRecords(source)
+        self.store, self.request, self.source, self.progress = store, request, source, progress
+        self.origin = request.origin or origin_of(store, request.source)
+        self.held = {record.id: record for record in store.records()}
         self.found = Learnt()
-        # The ids under which pictures that have moved are held.
-        self.moved: list[Id] = []
+        self.seen = SeenRecords(source, self.found)
 
     def run(self) -> Learnt:
         """Learn all of it, and say what was done."""
-        self.model.check(self.source)
-        edits: Iterator[_Edit] = filter(None, map(self._edit, batches_of(self.source)))
+        check_source(self.store, self.source)
+        edits: Iterator[_Steps] = map(self._steps, batches_of(self.source))
         if self.source.pictures:
             # It takes long to describe them; others may write until all are.
             edits = iter(list(edits))
-        with self.model.store.together("learn"):
-            for edit in edits:
-                self._make(edit)
+        with self.store.together("learn"):
+            for steps in edits:
+                for step in steps:
+                    step()
         self._follow()
-        found, request = self.found, self.request
-        self.seen.tell(found)
-        if not self.model.predicts_values:
+        found, is_dry = self.found, self.request.dry_run
+        if not predicts_values(self.store):
             found.values = self.seen.values()
-        changed = found.added - found.forgotten
-        found.examples = len(self.held) + (changed if request.dry_run else 0)
-        if not request.dry_run:
-            found.examples = len(self.model.store.ids_)
+        found.unreadable = len(self.source.skipped)
+        foreseen = len(self.held) + found.added - found.forgotten
+        found.examples = foreseen if is_dry else len(self.store.ids_)
         return found
 
-    def _edit(self, part: LearnBatch) -> _Edit | None:
-        """The changes by a batch; None if nothing changes, or for a dry run."""
-        part = self.seen.new(part, self.held)
-        known = [self.held.get(one) for one in part.ids]
-        new = [i for i, record in enumerate(known) if record is None]
+    def _steps(self, part: LearnBatch) -> _Steps:
+        """The edits that learn a batch; none if nothing changes, or for a dry run."""
+        part, held, found = self.seen.new(part, self.held), self.held, self.found
+        new = [i for i, one in enumerate(part.ids) if one not in held]
         moved = self._moved(part, new)
         new = [i for i in new if i not in moved]
         changed = [
             i
-            for i, record in enumerate(known)
-            if record is not None and record.content != part.contents[i]
+            for i, (one, digest) in enumerate(zip(part.ids, part.contents, strict=True))
+            if one in held and held[one].content != digest
         ]
         refused = self._forgotten_before(part, new, changed)
         new, changed = ([i for i in rows if i not in refused] for rows in (new, changed))
         self._check_origins(part.of(changed))
-        self.found.forgotten_before += len(refused)
-        learnt = len(new) + len(changed) + len(moved)
-        self.found.skipped += len(known) - learnt - len(refused)
-        self.found.moved += len(moved)
-        self.moved += moved.values()
+        found.forgotten_before += len(refused)
+        found.moved += len(moved)
+        found.skipped += len(part.ids) - len(new) - len(changed) - len(moved) - len(refused)
         # Learning a label is cheap, so labels are checked even if only the others are known.
-        labels = self.model.labels(part.labels, part.places).tolist()
-        corrected = self._corrected(part, labels, changed)
+        given, labels = part.labels, labels_of(self.store, part.labels, part.places).tolist()
         part = replace(part, labels=labels)
         if self.request.dry_run:
-            self.found.added += len(decodable(self.source, part, new))
-            self.found.replaced += len(decodable(self.source, part, changed))
-            return None
+            found.added += len(decodable(self.source, part, new))
+            found.replaced += len(decodable(self.source, part, changed))
+            return []
         if not (new or changed or moved):
-            return None
-        first = settled(self.model, self.source, part.X, self.progress)
-        there = part.of([] if not self.request.sync else list(moved))
-        labellers: list[str | None] = []
-        if there.ids:
-            there, labellers = self._as_held(there, list(moved.values()))
-        relabelled = {} if self.request.sync else self._followed(part, moved)
+            return []
+        notes, arrays, describer = settled(self.store, self.source, part.X, self.progress)
+        corrected = self._corrected(part, given, changed)
         others = [i for i in changed if i not in corrected]
-        added, renewed, kept = (self._described(part.of(rows)) for rows in (new, others, corrected))
-        was = list(moved.values()) if there.ids else []
-        return _Edit(first, added, renewed, kept, there, was, labellers, relabelled)
+        added, renewed, kept = (
+            self._described(part.of(rows), describer) for rows in (new, others, corrected)
+        )
+        found.added += len(added.ids)
+        found.replaced += len(renewed.ids) + len(kept.ids)
+        steps: _Steps = []
+        if notes and (added.ids or renewed.ids or kept.ids):
+            steps.append(partial(self.store.set_notes, arrays, **notes))
+        if added.ids:
+            whose = [one or self.request.contributor for one in added.contributors]
+            steps.append(partial(self._add, replace(added, contributors=whose)))
+        if moved:
+            steps += self._following(part.of(list(moved)), list(moved.values()))
+        if renewed.ids:
+            steps.append(partial(self._replace, renewed, renewed.labels))
+        if kept.ids:
+            steps.append(partial(self._replace, kept, None))
+        return steps
 
     def _forgotten_before(self, part: LearnBatch, new: list[int], changed: list[int]) -> set[int]:
         """Which records were forgotten in this model: a new one by its id, or by its content.
@@ -216,7 +217,7 @@ class _Learning:
         """
         if self.request.again or not (new or changed):
             return set()
-        marks = self.model.store.was_forgotten(part.ids, part.contents)
+        marks = self.store.was_forgotten(part.ids, part.contents)
         pictures = self.source.pictures
         refused = {i for i in new if marks[i].id or (pictures and marks[i].content)}
         return refused | {i for i in changed if marks[i].record}
@@ -229,34 +230,42 @@ class _Learning:
         for one in self._gone():
             gone.setdefault(self.held[one].content, []).append(one)
         folders = {folder_label(one) for ids in gone.values() for one in ids}
-        found: dict[int, Id] = {}
+        moved: dict[int, Id] = {}
         for i in new if gone else ():
             data = part.X[i].read()
             for same in (gone.get(content(data, folder)) for folder in folders):
-                if same and i not in found:
-                    found[i] = same.pop(0)
-        return found
+                if same and i not in moved:
+                    moved[i] = same.pop(0)
+        return moved
 
-    def _as_held(self, part: LearnBatch, ids: list[Id]) -> tuple[LearnBatch, list[str | None]]:
-        """Pictures that were held under these ids, as they are known, and who gave their labels."""
-        examples, held = self.model.store.examples, [self.held[one] for one in ids]
-        labelled = [
-            (record.label, record.labeller) if label == folder_label(record.id) else (label, giver)
-            for record, label, giver in zip(held, part.labels, self._whose(part, ids), strict=True)
+    def _following(self, part: LearnBatch, ids: list[Id]) -> _Steps:
+        """The edits for pictures that have moved from these ids to another folder or name.
+
+        A label that was corrected by hand stays; another follows the folder.
+        """
+        held, labels, givers = [self.held[one] for one in ids], part.labels, self._whose(part, ids)
+        if not self.request.sync:
+            rows = [
+                k
+                for k, record in enumerate(held)
+                if labels[k] != record.label == folder_label(record.id)
+            ]
+            whose = [givers[k] for k in rows]
+            told = [ids[k] for k in rows], [labels[k] for k in rows]
+            return [partial(self.store.relabel, *told, contributor=whose)] if rows else []
+        for k, record in enumerate(held):
+            if labels[k] == folder_label(record.id):
+                labels[k], givers[k] = record.label, record.labeller
+        examples = self.store.examples
+        X, gave = examples.X[examples.rows(tuple(ids))], [record.contributor for record in held]
+        pairs = zip(part.ids, labels, held, strict=True)
+        kept = [one for one, label, record in pairs if record.kept and record.label == label]
+        weights = [record.weight for record in held]
+        return [
+            partial(self._add, replace(part, X=X, contributors=gave), weights),
+            partial(self.store.relabel, part.ids, labels, contributor=givers),
+            partial(self.store.keep, kept),
         ]
-        labels, labellers = map(list, zip(*labelled, strict=True))
-        who = [record.contributor for record in held]
-        X = examples.X[examples.rows(tuple(ids))]
-        return replace(part, X=X, labels=labels, contributors=who), labellers
-
-    def _followed(self, part: LearnBatch, moved: dict[int, Id]) -> dict[Id, tuple[Any, str | None]]:
-        """The labels of pictures that are in another folder now, unless corrected by hand."""
-        whose = self._whose(part.of(list(moved)), list(moved.values()))
-        return {
-            one: (part.labels[i], giver)
-            for (i, one), giver in zip(moved.items(), whose, strict=True)
-            if part.labels[i] != self.held[one].label == folder_label(one)
-        }
 
     def _whose(self, part: LearnBatch, ids: list[Id]) -> list[str | None]:
         """The contributor of each record; the contributor of the example held if none is named."""
@@ -265,49 +274,22 @@ class _Learning:
             for given, one in zip(part.contributors, ids, strict=True)
         ]
 
-    def _described(self, part: LearnBatch) -> LearnBatch:
+    def _described(self, part: LearnBatch, describer: Any) -> LearnBatch:
         """The records that can be used, with vectors for X."""
         if not part.ids:
             return part
-        if self.source.pictures:
+        if describer is not None:
             self.progress(0.0, f"describing {len(part.ids)} pictures")
-        block = RecordBlock(part.X, part.labels, part.ids, part.contributors, part.places)
-        X, kept = self.model.rows(self.source, block, self.progress)
+        X, kept = numbers_of(self.store, self.source, part.X, part.places, describer, self.progress)
         return replace(part.of(kept), X=X)
 
-    def _make(self, edit: _Edit) -> None:
-        """Learn what has changed."""
-        first, new, changed, corrected, moved, was, labellers, relabelled = edit
-        store = self.model.store
-        if new.ids or changed.ids or corrected.ids:
-            first.keep(store)
-        if new.ids:
-            self._add(new, [one or self.request.contributor for one in new.contributors])
-        if moved.ids:
-            held = [self.held[one] for one in was]
-            self._add(moved, moved.contributors, [record.weight for record in held])
-            store.relabel(moved.ids, moved.labels, contributor=labellers)
-            pairs = zip(moved.ids, moved.labels, held, strict=True)
-            store.keep([one for one, label, old in pairs if old.kept and old.label == label])
-        if relabelled:
-            labels, givers = zip(*relabelled.values(), strict=True)
-            store.relabel(list(relabelled), list(labels), contributor=givers)
-        if changed.ids:
-            self._replace(changed, changed.labels)
-        if corrected.ids:
-            self._replace(corrected, None)
-        self.found.added += len(new.ids)
-        self.found.replaced += len(changed.ids) + len(corrected.ids)
-
-    def _add(
-        self, part: LearnBatch, contributors: list[str | None], weights: list[float] | None = None
-    ) -> None:
-        self.model.store.add(
+    def _add(self, part: LearnBatch, weights: list[float] | None = None) -> None:
+        self.store.add(
             part.X,
             part.labels,
             part.ids,
             weights,
-            contributor=contributors,
+            contributor=part.contributors,
             origins=self.origin,
             contents=part.contents,
             columns=self.source.columns,
@@ -315,7 +297,7 @@ class _Learning:
 
     def _replace(self, part: LearnBatch, labels: list[Any] | None) -> None:
         """Give examples the features that the source has now, and these labels unless None."""
-        self.model.store.replace(
+        self.store.replace(
             part.ids,
             part.X,
             labels,
@@ -324,18 +306,21 @@ class _Learning:
             contents=part.contents,
         )
 
-    def _corrected(self, part: LearnBatch, labels: list[Any], changed: list[int]) -> list[int]:
-        """The changed records whose labels were corrected by hand, and stayed in the source."""
-        other = [i for i in changed if labels[i] != self.held[part.ids[i]].label]
+    def _corrected(self, part: LearnBatch, given: list[Any], changed: list[int]) -> list[int]:
+        """The changed records whose labels were corrected by hand, and stayed in the source.
+
+        given : the labels as the source gives them
+        """
+        other = [i for i in changed if part.labels[i] != self.held[part.ids[i]].label]
         if not other or self.source.pictures:
             # A picture that has the same path is in the same folder.
             return other
-        examples = self.model.store.examples
+        examples = self.store.examples
         X = np.asarray(examples.X[examples.rows(tuple(part.ids[i] for i in other))], dtype="<f8")
         return [
             i
             for i, row in zip(other, X, strict=True)
-            if content(row.tobytes(), part.labels[i]) == self.held[part.ids[i]].content
+            if content(row.tobytes(), given[i]) == self.held[part.ids[i]].content
         ]
 
     def _check_origins(self, part: LearnBatch) -> None:
@@ -355,7 +340,7 @@ class _Learning:
         if self.request.source == "-" and not self.request.sync:
             return
         gone = self._gone()
-        vanished = len(gone) - len(self.moved)
+        vanished = len(gone) - self.found.moved
         self.found.vanished = vanished
         if self.request.sync:
             self.found.elsewhere = self._elsewhere()
@@ -364,7 +349,7 @@ class _Learning:
         self.found.forgotten = vanished
         if not self.request.dry_run:
             # What comes back to the source is learnt again: nobody asked to forget it.
-            done = self.model.store.forget(gone, mark=False)
+            done = self.store.forget(gone, mark=False)
             self.found.traces, self.found.warning = len(done.traces), done.warning
             self.found.kept = done.kept
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import knowmore
 from knowmore._base import Array
 from knowmore.errors import InvalidInput
-from knowmore.store import KINDS
-from knowmore.workbench.model import SETTLED, OpenModel, Progress, noted
+from knowmore.store import KINDS, Store
+from knowmore.workbench.model import SETTLED, Progress, describer_of, noted
 from knowmore.workbench.sources import Source, Wanted, open_source
+
+if TYPE_CHECKING:
+    from knowmore.images import Describer
 
 _DEFAULT = "sift-pyramid"
 
@@ -44,8 +46,10 @@ def new_estimator(
     return create() if supports is None else create(supports=supports)
 
 
-def gathered(word: str, wish: dict[str, Any]) -> tuple[dict[str, Array], Settled]:
-    """Each class of a source as a support task, {name: (n_S, d)}, and what these settle.
+def gathered(
+    word: str, wish: dict[str, Any]
+) -> tuple[dict[str, Array], dict[str, Any], dict[str, Any]]:
+    """Each class of a source as a support task, {name: (n_S, d)}; the notes and arrays to keep.
 
     wish : how pictures are to become vectors, as the note "features" says it
     """
@@ -53,36 +57,36 @@ def gathered(word: str, wish: dict[str, Any]) -> tuple[dict[str, Array], Settled
     blocks = list(source.blocks())
     labels = [str(one) for block in blocks for one in block.labels or ()]
     rows: list[Any] = [row for block in blocks for row in block.X]
-    first = Settled({name: one for name, one in _roles(source).items() if one is not None}, {})
+    notes: dict[str, Any] = _roles(source)
+    arrays: dict[str, Any] = {}
     if source.pictures:
         from knowmore.images import Describer
 
         described = Describer.learnt(wish["kind"], rows, wish["words"], lambda done, total: None)
         note, arrays = described.kept()
-        first, rows = Settled({"pictures": note}, arrays), described.vectors(rows)
+        notes, rows = {"pictures": note}, described.vectors(rows)
     if wrong := next((row for row in rows if isinstance(row, str)), None):
         raise InvalidInput(f"A picture in {word!r} {wrong}")
     found: dict[str, list[Array]] = {name: [] for name in labels}
     for name, row in zip(labels, rows, strict=True):
         found[name].append(row)
-    return {name: np.stack(each) for name, each in found.items()}, first
+    return {name: np.stack(each) for name, each in found.items()}, notes, arrays
 
 
-def seen_by(source: Path) -> Settled:
-    """The meaning of the features of a known model, for a model that learns from its scores."""
+def seen_by(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Notes and arrays on the features of a known model, for one that learns from its scores."""
     with knowmore.open(source) as store:
-        wanted = ("columns", "pictures")
-        notes = {name: note for name, note in noted(store).items() if name in wanted}
-        return Settled(notes, store.arrays())
+        notes = {k: note for k, note in noted(store).items() if k in ("columns", "pictures")}
+        return notes, store.arrays()
 
 
 @contextmanager
-def made(path: Path) -> Iterator[OpenModel]:
+def made(path: Path) -> Iterator[Store]:
     """A new model; if the block raises before anything was learnt, there is none."""
     store = knowmore.open(path, new_estimator("gp"))
     try:
         with store:
-            yield OpenModel(store)
+            yield store
     except BaseException:
         with suppress(Exception):
             _discard(store.path)
@@ -102,59 +106,41 @@ def _discard(path: Path) -> None:
     path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Settled:
-    """Notes that the first examples settle, to be kept with them.
+def settled(
+    store: Store, source: Source, pictures: Any, progress: Progress
+) -> tuple[dict[str, Any], dict[str, Any], Describer | None]:
+    """The notes that the first examples settle, with their arrays; what describes pictures.
 
-    notes, arrays : as for `Store.set_notes`
+    They are the names of columns, and how pictures become vectors.
     """
-
-    notes: dict[str, Any]
-    arrays: dict[str, Any]
-
-    def keep(self, store: Any) -> None:
-        """Keep it in the file of a model."""
-        if self.notes:
-            store.set_notes(self.arrays, **self.notes)
-
-
-def settled(model: OpenModel, source: Source, pictures: Any, progress: Progress) -> Settled:
-    """Notes of a first source: names of columns, and how pictures become vectors."""
-    known, store = model.notes, model.store
-    notes: dict[str, Any] = {
-        name: one for name, one in _roles(source).items() if one is not None and name not in known
-    }
-    # What examples that are gone had settled is void.
-    notes = {name: None for name in SETTLED if name in store.notes and name not in known} | notes
-    if len(store) or not (source.pictures or source.about is not None):
-        return Settled(notes, {})
+    known = noted(store)
     arrays: dict[str, Any] = {}
-    if "pictures" not in known:
-        notes["pictures"], arrays = _described(model, source, pictures, progress)
-    return Settled(notes, arrays)
-
-
-def _roles(source: Source) -> dict[str, Any]:
-    """The columns of features, label and id of a source; None for a missing one."""
-    return {"columns": source.columns, "label": source.label, "id": source.id}
-
-
-def _described(
-    model: OpenModel, source: Source, pictures: Any, progress: Progress
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A note and arrays that say how pictures become vectors; the model knows it from now on."""
+    # What examples that are gone had settled is void.
+    notes: dict[str, Any] = {
+        name: None for name in SETTLED if name in store.notes and name not in known
+    }
+    notes |= {name: one for name, one in _roles(source).items() if name not in known}
+    describer = describer_of(store) if source.pictures else None
+    if len(store) or "pictures" in known or not (source.pictures or source.about is not None):
+        return notes, arrays, describer
     from knowmore.images import DEFAULT_SIZE, Describer, plain_about
 
-    if source.about is not None:
-        described = Describer.of_table(source.about, source.words)
-        if described is None:
-            return {"about": plain_about(source.about)}, {}
-    else:
-        wish = model.notes.get("features", {"kind": _DEFAULT, "words": DEFAULT_SIZE})
+    if source.pictures:
+        wish = known.get("features", {"kind": _DEFAULT, "words": DEFAULT_SIZE})
 
         def report(done: int, total: int) -> None:
             progress(done / total, f"learning visual words from {done} of {total} pictures")
 
-        described = Describer.learnt(wish["kind"], pictures, wish["words"], report)
-    model.describer = described
-    return described.kept()
+        describer = Describer.learnt(wish["kind"], pictures, wish["words"], report)
+        notes["pictures"], arrays = describer.kept()
+    elif source.about is not None:
+        notes["pictures"] = {"about": plain_about(source.about)}
+        if (of_table := Describer.of_table(source.about, source.words)) is not None:
+            notes["pictures"], arrays = of_table.kept()
+    return notes, arrays, describer
+
+
+def _roles(source: Source) -> dict[str, Any]:
+    """The columns of features, label and id of a source, as far as it has them."""
+    roles = {"columns": source.columns, "label": source.label, "id": source.id}
+    return {name: one for name, one in roles.items() if one is not None}

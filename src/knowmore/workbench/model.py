@@ -1,263 +1,45 @@
-"""A model as the commands see it: the store, and what they keep beside its examples."""
+"""A store beside what people say and bring: labels, ids, columns, rows and pictures."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import knowmore
-from knowmore._base import Array, Id
+from knowmore._base import Array, Id, is_count
 from knowmore.errors import InvalidInput, UnknownId
+from knowmore.estimators import names_in
 from knowmore.store import Store
-from knowmore.workbench.sources.records import RecordBlock, Source, Wanted
+from knowmore.workbench.sources import Source, Wanted, content_id, single_row
 
 if TYPE_CHECKING:
     from knowmore.images import Describer
 
 # The notes that the first examples settle.
 SETTLED = ("columns", "label", "id", "pictures")
-_NAMES = {str: "text", int: "whole numbers", float: "numbers", bool: "true or false"}
+# A label of a type, and labels of it.
+_NAMES = {
+    str: ("text", "text"),
+    int: ("a whole number", "whole numbers"),
+    float: ("a number", "numbers"),
+    bool: ("a truth value", "true or false"),
+}
 _TRUTH = {"true": True, "false": False}
 
 # Called with the share that is done and the name of the next step.
 Progress = Callable[[float, str], None]
 
 
-@final
-class OpenModel:
-    """An open model.
-
-    store : the file
-    """
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-
-    # -- what is in it -----------------------------------------------------------------------
-
-    @property
-    def kind(self) -> str:
-        """The short name of the kind of model."""
-        return str(self.store.kind)
-
-    @property
-    def predicts_values(self) -> bool:
-        """Whether labels are values."""
-        return predicts_values(self.store)
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        """The notes of the file that count."""
-        return noted(self.store)
-
-    def held(self) -> dict[Id, Any]:
-        """The records of the examples, by id."""
-        return {record.id: record for record in self.store.records()}
-
-    def origin_of(self, source: str) -> str:
-        """The name under which the examples of a source are held: its path from the model's folder.
-
-        So folder and model can move together.
-        """
-        if source == "-":
-            return source
-        return Path(os.path.relpath(source, Path(self.store.path).parent)).as_posix()
-
-    # -- words of the command line ------------------------------------------------------------
-
-    def wanted(
-        self,
-        label: str | None = None,
-        id_: str | None = None,
-        *,
-        labelled: bool = True,
-        gaps: bool = False,
-    ) -> Wanted:
-        """The columns and labels that a source needs for this model."""
-        notes = self.notes
-        return Wanted(
-            label,
-            id_,
-            self._columns,
-            labelled,
-            notes.get("label"),
-            notes.get("id"),
-            gaps,
-        )
-
-    @property
-    def _columns(self) -> tuple[str, ...] | None:
-        """Names of the features, from the first file or from a table given in Python."""
-        from knowmore._base import is_count
-        from knowmore.estimators import names_in
-
-        noted = self.notes.get("columns")
-        names = names_in(self.store.estimator) if noted is None else tuple(noted)
-        return None if names is None or is_count(names) else tuple(map(str, names))
-
-    def ids(self, words: Sequence[str], *, undone: bool = False) -> list[Id]:
-        """The ids of examples that words name; a word may stand for a whole number.
-
-        undone : whether those of examples that were undone count, too
-        """
-        held = self.store.forgettable() if undone else set(self.store.ids_.tolist())
-        named = [same_id(word, held) for word in words]
-        unknown = next((one for one in named if one not in held), None)
-        if unknown is not None:
-            near = meant(unknown, self.store.ids_.tolist())
-            raise UnknownId(
-                f"The model has no example {unknown!r}. `knowmore export MODEL --table FILE` "
-                f"lists all ids.{near}"
-            )
-        return list(dict.fromkeys(named))
-
-    def label(self, word: str) -> Any:
-        """A label that a word names, of the type of the labels held."""
-        if not word.strip():
-            raise InvalidInput("The label is empty. Give a name.")
-        if word != word.strip() and word not in self.store.status().classes:
-            raise InvalidInput(
-                f"The label {word!r} begins or ends with a space. Say {word.strip()!r}."
-            )
-        return self.labels([word], ["the label"])[0]
-
-    def labels(self, given: Sequence[Any], places: Sequence[str]) -> Array:
-        """Labels (k,) in the type of the model's labels; texts stand for numbers where needed."""
-        held = self._label_type
-        numerals = held is str and all(map(is_numeral, self.store.status().classes))
-        return typed(given, places, held, numerals=numerals)
-
-    @property
-    def _label_type(self) -> type | None:
-        if self.predicts_values:
-            return float
-        if not len(self.store):
-            return None
-        (first,) = self.store.records(self.store.ids_[:1])
-        return type(first.label)
-
-    # -- pictures ----------------------------------------------------------------------------
-
-    @cached_property
-    def describer(self) -> Describer | None:
-        """The describer that turns pictures into vectors; None for a model of numbers."""
-        note = self.notes.get("pictures")
-        if note is None:
-            return None
-        from knowmore.images import WORDS, Describer
-
-        return Describer.stored(note, self.store.arrays(WORDS))
-
-    def check(self, source: Source) -> None:
-        """Raise InvalidInput if the features of a source are not what the model knows."""
-        note = self.notes.get("pictures")
-        if source.pictures:
-            if note is None and len(self.store):
-                raise InvalidInput(
-                    f"The model has learnt numbers, and {source.name!r} holds pictures. Teach "
-                    f"these to a model of their own."
-                )
-            return
-        if note is not None:
-            from knowmore.images import plain_about, unlike
-
-            way = describing(self.store.path)
-            if source.about is None:
-                raise InvalidInput(
-                    f"The model has learnt pictures, and {source.name!r} holds plain numbers. "
-                    f"Teach these to a model of their own, or describe pictures as this one does: "
-                    f"{way}"
-                )
-            if difference := unlike(plain_about(source.about), note["about"]):
-                raise InvalidInput(
-                    f"The features in {source.name!r} cannot be used with this model: they have "
-                    f"{difference}. Give the pictures themselves, or make the table again: {way}"
-                )
-
-    def rows(
-        self, source: Source, block: RecordBlock, progress: Progress | None = None
-    ) -> tuple[Array | None, list[int]]:
-        """The numbers (k, d) of a block, and which of its records they are.
-
-        Pictures that cannot be read and rows with gaps are left out, and noted in `source.skipped`.
-        """
-        if not source.pictures:
-            X = np.asarray(block.X)
-            self._check_width(source, X.shape[1])
-            there = np.isfinite(X)
-            whole = there.all(axis=1)
-            for row in np.flatnonzero(~whole).tolist():
-                gap = int(there[row].argmin())
-                column = gap if source.columns is None else repr(source.columns[gap])
-                place = f"{source.name}, {block.places[row]}"
-                source.skipped[place] = f"has no finite number in column {column}"
-            return (X[whole] if whole.any() else None), np.flatnonzero(whole).tolist()
-        describer = self.describer
-        assert describer is not None
-
-        def report(done: int, total: int) -> None:
-            if progress is not None:
-                progress(done / total, f"{done} of {total} pictures described")
-
-        pictures: Any = block.X
-        found = describer.vectors(pictures, report)
-        for i, vector in enumerate(found):
-            if isinstance(vector, str):
-                source.skipped[pictures[i].name] = vector
-        kept = [i for i, vector in enumerate(found) if not isinstance(vector, str)]
-        return (np.stack([found[i] for i in kept]) if kept else None), kept
-
-    def one_row(self, source: Source, block: RecordBlock) -> Array:
-        """The numbers (1, d) of the only record of a source."""
-        self.check(source)
-        X, _ = self.rows(source, block)
-        if X is None:
-            name, why = next(iter(source.skipped.items()))
-            raise InvalidInput(f"{name!r} {why}")
-        return X
-
-    def _check_width(self, source: Source, d: int) -> None:
-        known = self.store.n_features_in_ if len(self.store) else d
-        if d != known:
-            raise InvalidInput(
-                f"{source.name!r} has {d} numbers in a row, but the model has learnt {known}."
-            )
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[OpenModel]:
-    """The model in a file."""
-    with knowmore.open(path) as store:
-        yield OpenModel(store)
-
-
-def same_id(one: Id, held: Any) -> Id:
-    """The id that is held and reads the same: 7 for "7"; the id itself if there is none.
-
-    >>> same_id("7", {7, "8"}), same_id(8, {7, "8"}), same_id("rose", {7})
-    (7, '8', 'rose')
-    """
-    if one in held:
-        return one
-    other: Id = str(one)
-    if isinstance(one, str):
-        if not one.removeprefix("-").isdecimal() or str(int(one)) != one:
-            return one
-        other = int(one)
-    return other if other in held else one
+# -- what is in a model ----------------------------------------------------------------------
 
 
 def predicts_values(store: Store) -> bool:
     """Whether the labels of a model are values."""
-    return str(store.kind).endswith("-regression")
+    return store.kind.endswith("-regression")
 
 
 def noted(store: Store) -> dict[str, Any]:
@@ -270,9 +52,29 @@ def noted(store: Store) -> dict[str, Any]:
     return {name: one for name, one in store.notes.items() if one is not None and name not in void}
 
 
+def describer_of(store: Store) -> Describer | None:
+    """The describer that turns pictures into vectors; None for a model of numbers."""
+    note = noted(store).get("pictures")
+    if note is None:
+        return None
+    from knowmore.images import WORDS, Describer
+
+    return Describer.stored(note, store.arrays(WORDS))
+
+
 def describing(model: Path) -> str:
     """The command that describes new pictures as the model in this file does."""
     return f"knowmore features NEW -o new.npz --like {model}"
+
+
+def origin_of(store: Store, source: str) -> str:
+    """The name under which the examples of a source are held: its path from the model's folder.
+
+    So folder and model can move together.
+    """
+    if source == "-":
+        return source
+    return Path(os.path.relpath(source, store.path.parent)).as_posix()
 
 
 def check_same_features(store: Store, other: Store) -> None:
@@ -286,6 +88,101 @@ def check_same_features(store: Store, other: Store) -> None:
             )
 
 
+# -- words of the command line ---------------------------------------------------------------
+
+
+def wanted(
+    store: Store,
+    label: str | None = None,
+    id_: str | None = None,
+    *,
+    labelled: bool = True,
+    gaps: bool = False,
+) -> Wanted:
+    """The columns and labels that a source needs for a model; parameters are as of `Wanted`."""
+    notes = noted(store)
+    # The names come from the first file, or from a table given in Python.
+    names = notes["columns"] if "columns" in notes else names_in(store.estimator)
+    columns = None if names is None or is_count(names) else tuple(map(str, names))
+    return Wanted(label, id_, columns, labelled, notes.get("label"), notes.get("id"), gaps)
+
+
+def ids_named(store: Store, words: Sequence[str], *, undone: bool = False) -> list[Id]:
+    """The ids of examples that words name; a word may stand for a whole number.
+
+    undone : whether examples whose learning was undone count, too
+    """
+    held = store.forgettable() if undone else set(store.ids_.tolist())
+    named = [same_id(word, held) for word in words]
+    unknown = next((one for one in named if one not in held), None)
+    if unknown is not None:
+        near = meant(unknown, store.ids_.tolist())
+        raise UnknownId(
+            f"The model has no example {unknown!r}. `knowmore export MODEL --table FILE` "
+            f"lists all ids.{near}"
+        )
+    return list(dict.fromkeys(named))
+
+
+def same_id(one: Id, held: Any) -> Id:
+    """The id that is held and reads the same: 7 for "7"; the id itself if there is none.
+
+    >>> same_id("7", {7, "8"}), same_id(8, {7, "8"}), same_id("rose", {7})
+    (7, '8', 'rose')
+    """
+    if one in held:
+        return one
+    other: Id = str(one)
+    if isinstance(one, str):
+        if not is_numeral(one):
+            return one
+        other = int(one)
+    return other if other in held else one
+
+
+def meant(word: Any, known: Iterable[Any]) -> str:
+    """A question about the known word that is nearest, with a blank before it; "" if none is near.
+
+    >>> meant("airplane", ["airplanes", "faces"]), meant("b.jpg", ["roses/b.jpg"]), meant("x", [])
+    (' Did you mean airplanes?', ' Did you mean roses/b.jpg?', '')
+    """
+    text, texts = str(word), [str(one) for one in known]
+    found = [one for one in texts if text and one.endswith(f"/{text}")]
+    found += get_close_matches(text, texts, 1)
+    return f" Did you mean {found[0]}?" if found else ""
+
+
+# -- labels ----------------------------------------------------------------------------------
+
+
+def label_named(store: Store, word: str) -> Any:
+    """The label that a word names, in the type of the model's labels."""
+    if not word.strip():
+        raise InvalidInput("The label is empty. Give a name.")
+    if word != word.strip() and word not in store.status().classes:
+        raise InvalidInput(f"The label {word!r} begins or ends with a space. Say {word.strip()!r}.")
+    return labels_of(store, [word], ["the label"])[0]
+
+
+def new_label(store: Store, label: Any) -> tuple[str, bool]:
+    """A note that a label is a new class, or "", and whether a known class has a similar name."""
+    classes = set(store.examples.labels.tolist())
+    if predicts_values(store) or label in classes:
+        return "", False
+    near = meant(label, classes)
+    return f"{label} is a new class.{near}", bool(near)
+
+
+def labels_of(store: Store, given: Sequence[Any], places: Sequence[str]) -> Array:
+    """Labels (k,) in the type of the model's labels; texts stand for numbers where needed."""
+    held: type | None = float if predicts_values(store) else None
+    if held is None and len(store):
+        (first,) = store.records(store.ids_[:1])
+        held = type(first.label)
+    numerals = held is str and all(map(is_numeral, store.status().classes))
+    return typed(given, places, held, numerals=numerals)
+
+
 def typed(
     given: Sequence[Any], places: Sequence[str], held: type | None, *, numerals: bool = False
 ) -> Array:
@@ -297,21 +194,21 @@ def typed(
     places : where each was found, for errors
     """
     wanted = type(given[0]) if held is None else held
-    found = []
+    labels = []
     for one, place in zip(given, places, strict=True):
         try:
-            found.append(_converted(str(one) if numerals and type(one) is int else one, wanted))
+            labels.append(_converted(str(one) if numerals and type(one) is int else one, wanted))
         except ValueError:
             whose = f"in {places[0]}" if held is None else "in the model"
             raise InvalidInput(
-                f"The label {one!r} in {place} is {_type_name(one)}, but labels {whose} are "
-                f"{_NAMES[wanted]}. Give all labels the same type."
+                f"The label {one!r} in {place} is {_NAMES[type(one)][0]}, but labels {whose} "
+                f"are {_NAMES[wanted][1]}. Give all labels the same type."
             ) from None
-    return np.array(found)
+    return np.array(labels)
 
 
 def _converted(one: Any, wanted: type) -> Any:
-    """The label in that type; raises ValueError if it has another."""
+    """The label in this type; raises ValueError if it has another."""
     value: Any
     if type(one) is wanted:
         value = one
@@ -334,43 +231,123 @@ def is_numeral(text: Any) -> bool:
     >>> is_numeral("-7"), is_numeral("007"), is_numeral("rose"), is_numeral(7)
     (True, False, False, False)
     """
-    return (
-        isinstance(text, str)
-        and text.isascii()
-        and text.removeprefix("-").isdecimal()
-        and (str(int(text)) == text)
-    )
+    return isinstance(text, str) and text.removeprefix("-").isdecimal() and str(int(text)) == text
 
 
-def _type_name(one: Any) -> str:
-    return {str: "text", int: "a whole number", float: "a number", bool: "a truth value"}[type(one)]
+# -- rows and pictures -----------------------------------------------------------------------
 
 
-def meant(word: Any, known: Iterable[Any]) -> str:
-    """A question about the known word that is nearest, with a blank before it; "" if none is near.
+def check_source(store: Store, source: Source) -> None:
+    """Raise InvalidInput if the features of a source are not what the model knows."""
+    note = noted(store).get("pictures")
+    if source.pictures:
+        if note is None and len(store):
+            raise InvalidInput(
+                f"The model has learnt numbers, and {source.name!r} holds pictures. Teach "
+                f"these to a model of their own."
+            )
+        return
+    if note is None:
+        return
+    from knowmore.images import plain_about, unlike
 
-    >>> meant("airplane", ["airplanes", "faces"]), meant("b.jpg", ["roses/b.jpg"]), meant("x", [])
-    (' Did you mean airplanes?', ' Did you mean roses/b.jpg?', '')
+    way = describing(store.path)
+    if source.about is None:
+        raise InvalidInput(
+            f"The model has learnt pictures, and {source.name!r} holds plain numbers. Teach these "
+            f"to a model of their own, or describe pictures as this one does: {way}"
+        )
+    if difference := unlike(plain_about(source.about), note["about"]):
+        raise InvalidInput(
+            f"The features in {source.name!r} cannot be used with this model: they have "
+            f"{difference}. Give the pictures themselves, or make the table again: {way}"
+        )
+
+
+def numbers_of(
+    store: Store,
+    source: Source,
+    given: Any,
+    places: Sequence[str],
+    describer: Describer | None,
+    progress: Progress = lambda share, step: None,
+) -> tuple[Array, list[int]]:
+    """The numbers (k, d) of records of a source, and which of the records they are.
+
+    Pictures that cannot be read and rows with gaps are left out, and noted in `source.skipped`.
+
+    given : rows of numbers; or pictures, if there is a describer
+    places : where each is in the source
     """
-    text, texts = str(word), [str(one) for one in known]
-    found = [one for one in texts if text and one.endswith(f"/{text}")]
-    found += get_close_matches(text, texts, 1)
-    return f" Did you mean {found[0]}?" if found else ""
+    if describer is None:
+        X = np.asarray(given)
+        known = store.n_features_in_ if len(store) else X.shape[1]
+        if X.shape[1] != known:
+            raise InvalidInput(
+                f"{source.name!r} has {X.shape[1]} numbers in a row, but the model has learnt "
+                f"{known}."
+            )
+        finite = np.isfinite(X)
+        whole = finite.all(axis=1)
+        for row in np.flatnonzero(~whole).tolist():
+            gap = int(finite[row].argmin())
+            column = gap if source.columns is None else repr(source.columns[gap])
+            place = f"{source.name}, {places[row]}"
+            source.skipped[place] = f"has no finite number in column {column}"
+        return X[whole], np.flatnonzero(whole).tolist()
+    vectors = describer.vectors(
+        given, lambda done, total: progress(done / total, f"{done} of {total} pictures described")
+    )
+    source.skipped.update(
+        (picture.name, why)
+        for picture, why in zip(given, vectors, strict=True)
+        if isinstance(why, str)
+    )
+    kept = [i for i, vector in enumerate(vectors) if not isinstance(vector, str)]
+    return np.array([vectors[i] for i in kept]), kept
 
 
-@final
-@dataclass(frozen=True)
-class NewLabel:
-    """A note that a label is a new class, or "", and whether a known class has a similar name."""
+def usable_records(
+    store: Store, sources: Sequence[Source], *, hashed: bool = False
+) -> Iterator[tuple[list[Id], Array]]:
+    """The ids and the rows (k, d) of the records in each block of some sources.
 
-    note: str = ""
-    doubtful: bool = False
+    Records that cannot be used are noted in `Source.skipped`. Records without ids are numbered,
+    through all sources.
+
+    hashed : records without ids go by their contents instead
+    """
+    done = 0
+    for source in sources:
+        describer = describer_of(store) if source.pictures else None
+        for block in source.blocks():
+            X, kept = numbers_of(store, source, block.X, block.places, describer)
+            ids: Sequence[Id] | None = block.ids
+            if ids is None:
+                numbers = range(done, done + len(block))
+                ids = [content_id(one) for one in block.contents()] if hashed else numbers
+            done += len(block)
+            if kept:
+                yield [ids[i] for i in kept], X
 
 
-def new_label(store: Store, label: Any) -> NewLabel:
-    """Whether a label that somebody typed is a new class, and may be a slip."""
-    classes = set(store.examples.labels.tolist())
-    if predicts_values(store) or label in classes:
-        return NewLabel()
-    near = meant(label, classes)
-    return NewLabel(f"{label} is a new class.{near}", bool(near))
+def all_records(store: Store, source: Source, *, hashed: bool = False) -> tuple[list[Id], Array]:
+    """The ids and the rows of all records of a source that can be used; see `usable_records`."""
+    check_source(store, source)
+    parts = [*usable_records(store, [source], hashed=hashed)]
+    if not parts:
+        name, why = next(iter(source.skipped.items()))
+        raise InvalidInput(f"Nothing in {source.name!r} can be used. {name!r} {why}")
+    return [one for ids, _ in parts for one in ids], np.concatenate([X for _, X in parts])
+
+
+def one_row(store: Store, word: str) -> Array:
+    """The features (1, d) of the only record that a word names: JSON, a picture, a file."""
+    source, block = single_row(word, wanted(store, labelled=False))
+    check_source(store, source)
+    describer = describer_of(store) if source.pictures else None
+    X, kept = numbers_of(store, source, block.X, block.places, describer)
+    if not kept:
+        name, why = next(iter(source.skipped.items()))
+        raise InvalidInput(f"{name!r} {why}")
+    return X

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 import numpy as np
 from sklearn.base import is_classifier
 
-from knowmore._base import Array
+from knowmore._base import Array, Id
 from knowmore.errors import KnowmoreError, NoExamples
 from knowmore.estimators import unnamed
 from knowmore.examples import Examples
@@ -17,10 +17,10 @@ from knowmore.insight import WITH_VARIANCE, Novelty, count_of, novelty
 from knowmore.models import Told, class_probabilities, weighed
 from knowmore.store import cache
 from knowmore.store.cache import LEARNT, Thresholds
+from knowmore.workbench.model import usable_records
 
 if TYPE_CHECKING:
-    from knowmore.store.store import Store
-    from knowmore.workbench.model import OpenModel
+    from knowmore.store import Store
     from knowmore.workbench.sources import Source
 
 # A linear model holds no rows to leave out: so many rows of the file set the threshold.
@@ -200,16 +200,7 @@ def _compared(estimator: Any, examples: Examples) -> tuple[Novelty, tuple[float,
 
 
 def predictions(
-    model: OpenModel, sources: Sequence[Source], predictor: Predictor
-) -> Iterator[tuple[list[Any], list[RowPrediction]]]:
-    """The ids of the records in each block of some sources, and the predictions for them.
-
-    Records without ids are numbered, through all sources.
-    """
-    done = 0
-    for source, block in ((each, block) for each in sources for block in each.blocks()):
-        X, kept = model.rows(source, block)
-        ids = [*range(done, done + len(block))] if block.ids is None else list(block.ids)
-        done += len(block)
-        if X is not None:
-            yield [ids[i] for i in kept], predictor(X)
+    store: Store, sources: Sequence[Source], predictor: Predictor
+) -> Iterator[tuple[list[Id], list[RowPrediction]]]:
+    """The ids of the records in each block of some sources, and the predictions for them."""
+    return ((ids, predictor(X)) for ids, X in usable_records(store, sources))

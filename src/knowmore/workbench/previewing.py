@@ -13,10 +13,9 @@ from knowmore.edits import Add, Edit, Relabel, Remove
 from knowmore.errors import InvalidInput, KnowmoreError, RepeatedId
 from knowmore.estimators import unnamed
 from knowmore.examples import Examples
-from knowmore.export import by_rows
 from knowmore.insight import LINEAR
 from knowmore.models import LeftOut
-from knowmore.store import Store
+from knowmore.store import Preview, Store
 from knowmore.store.changing import Holding
 from knowmore.workbench.model import check_same_features
 
@@ -47,21 +46,6 @@ class EditPreview:
 
 @final
 @dataclass(frozen=True)
-class ForgetPreview:
-    """The examples that `forget` would reach.
-
-    leaving, changing, erasing : as of `Store.preview_forget`
-    stay : the number of examples that would stay
-    """
-
-    leaving: list[Id]
-    changing: list[Id]
-    erasing: list[Id]
-    stay: int
-
-
-@final
-@dataclass(frozen=True)
 class MergePreview:
     """The examples that a merge would bring, and the answers that it would change.
 
@@ -88,11 +72,11 @@ def preview_forget(
     *,
     contributor: str | None = None,
     origin: str | None = None,
-) -> ForgetPreview:
-    """The effect of forgetting these examples, or all of a contributor or origin."""
+) -> tuple[Preview, int]:
+    """The examples that `Store.forget` would reach, and the number of those that would stay."""
     plan = store.preview_forget(ids, contributor=contributor, origin=origin)
     leaving = len({*plan.leaving} & {*store.ids_.tolist()})
-    return ForgetPreview(plan.leaving, plan.changing, plan.erasing, len(store) - leaving)
+    return plan, len(store) - leaving
 
 
 def left_out(estimator: Any, examples: Examples | None) -> LeftOut | None:
@@ -101,6 +85,9 @@ def left_out(estimator: Any, examples: Examples | None) -> LeftOut | None:
         return None
     try:
         if isinstance(estimator, LINEAR):
+            # Loaded for linear models alone.
+            from knowmore.export import by_rows
+
             return by_rows(estimator, examples)
         left: LeftOut = estimator.leave_one_out()
         return left

@@ -1,117 +1,104 @@
-"""The journal and the contents of an open model."""
+"""The journal and the contents of an open model, and the model written for elsewhere."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
-from typing import Any, final
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from knowmore._base import Id
+from knowmore.errors import InvalidInput, NoExamples
 from knowmore.store import Entry, Store
-from knowmore.workbench.model import noted, predicts_values
+from knowmore.workbench.model import describing, noted, predicts_values
 
 
-@final
-@dataclass(frozen=True)
-class HistoryEntry:
-    """An entry of the journal as faces show it.
-
-    at : the time, UTC, as ISO 8601 writes it
-    id, label : of the only example that the entry is about; else None
-    """
-
-    number: int
-    at: str
-    verb: str
-    count: int
-    id: Id | None
-    label: Any
-    contributor: str | None
-    undone: bool
-
-
-def history(store: Store) -> list[HistoryEntry]:
+def history(store: Store) -> list[dict[str, Any]]:
     """The entries of the journal, the oldest first."""
     return [history_entry(entry) for entry in store.log()]
 
 
-def history_entry(entry: Entry) -> HistoryEntry:
-    """An entry of a store's journal for faces."""
-    return HistoryEntry(
-        entry.number,
-        entry.at.isoformat(timespec="seconds"),
-        entry.verb,
-        entry.count,
-        entry.id,
-        entry.label,
-        entry.contributor,
-        entry.undone,
-    )
+def history_entry(entry: Entry) -> dict[str, Any]:
+    """An entry of a store's journal as JSON has it, with its time as ISO 8601 writes it."""
+    return {
+        "number": entry.number,
+        "at": entry.at.isoformat(timespec="seconds"),
+        "verb": entry.verb,
+        "count": entry.count,
+        "id": entry.id,
+        "label": entry.label,
+        "contributor": entry.contributor,
+        "undone": entry.undone,
+    }
 
 
-@final
-@dataclass(frozen=True)
-class ModelStatus:
-    """The contents of a model, in values that JSON has.
+def status(store: Store) -> dict[str, Any]:
+    """The contents of a model as JSON has them: `Store.status`, and what its notes and records say.
 
-    classes : the number of examples by label; None for a regressor
-    features : the number of features; None before the first example
     columns : the names of the features, if they have names
     pictures : how pictures become vectors, if the model has learnt pictures
     contributors, origins : the number of examples by name
     settings : the parameters of the estimator; a kernel in words
     edits, undone : entries of the journal, and how many of these are undone
     """
-
-    model: str
-    kind: str
-    examples: int
-    classes: list[dict[str, Any]] | None
-    features: int | None
-    columns: list[str] | None
-    pictures: str | None
-    contributors: list[dict[str, Any]]
-    origins: list[dict[str, Any]]
-    kernel: str | None
-    settings: dict[str, Any]
-    edits: int
-    undone: int
-    bytes: int
-    format: int
-
-    def as_json(self) -> dict[str, Any]:
-        """The status as a dictionary."""
-        return asdict(self)
-
-
-def status(store: Store) -> ModelStatus:
-    """The contents of a model: examples by class, contributors, features, settings, size."""
     facts, notes = store.status(), noted(store)
-    pictures = notes.get("pictures")
-    return ModelStatus(
-        model=str(store.path),
-        kind=facts.kind,
-        examples=facts.examples,
-        classes=None if predicts_values(store) else _pairs("label", facts.classes),
-        features=facts.features,
-        columns=notes.get("columns"),
-        pictures=None if pictures is None else pictures["about"]["kind"],
-        contributors=_pairs("name", facts.contributors),
-        origins=_pairs("name", Counter(record.origin for record in store.records())),
-        kernel=facts.kernel,
-        settings={name: _plain(value) for name, value in facts.parameters.items()},
-        edits=facts.entries,
-        undone=facts.undone,
-        bytes=facts.size,
-        format=facts.format,
-    )
-
-
-def _plain(value: Any) -> Any:
-    """A setting as JSON has it; a kernel in words."""
-    return value if isinstance(value, (bool, int, float, str)) or value is None else repr(value)
+    plain = (bool, int, float, str, type(None))
+    return {
+        "model": str(store.path),
+        "kind": facts.kind,
+        "examples": facts.examples,
+        "classes": None if predicts_values(store) else _pairs("label", facts.classes),
+        "features": facts.features,
+        "columns": notes.get("columns"),
+        "pictures": notes["pictures"]["about"]["kind"] if "pictures" in notes else None,
+        "contributors": _pairs("name", facts.contributors),
+        "origins": _pairs("name", Counter(record.origin for record in store.records())),
+        "kernel": facts.kernel,
+        "settings": {
+            name: value if isinstance(value, plain) else repr(value)
+            for name, value in facts.parameters.items()
+        },
+        "edits": facts.entries,
+        "undone": facts.undone,
+        "bytes": facts.size,
+        "format": facts.format,
+    }
 
 
 def _pairs(name: str, counts: Any) -> list[dict[str, Any]]:
     """Counts as a list: in JSON only texts can be keys."""
     return [{name: key, "examples": count} for key, count in counts.items() if key is not None]
+
+
+def export(
+    store: Store,
+    files: dict[str, Path],
+    *,
+    path: Path | None = None,
+    done: Callable[[Path], None] = lambda file: None,
+) -> str:
+    """Write a model in these forms; returns a note on what the files take, or "".
+
+    files : the file by form: onnx, table, html, javascript
+    path : what to call the model in errors and notes; its own path if None
+    done : called after each file
+    """
+    path = store.path if path is None else path
+    if not len(store.ids_):
+        raise NoExamples(f"{str(path)!r} holds no examples yet. Teach it: knowmore learn.")
+    of_pictures = store.notes.get("pictures") is not None
+    if "html" in files and of_pictures:
+        raise InvalidInput(
+            f"{str(path)!r} has learnt pictures, and a page would ask for the "
+            f"{store.n_features_in_:,} numbers that describe one. Nothing was written. Take "
+            f"--onnx or --javascript, and describe pictures as the model does: {describing(path)}"
+        )
+    # Loaded for this question alone.
+    from knowmore.export import to_html, to_javascript, to_onnx, to_table
+
+    writers = {"onnx": to_onnx, "table": to_table, "html": to_html, "javascript": to_javascript}
+    for form, file in files.items():
+        writers[form](store, file)
+        done(file)
+    if of_pictures and not files.keys().isdisjoint(("onnx", "javascript")):
+        return f"It takes the vectors of pictures: {describing(path)}"
+    return ""

@@ -21,7 +21,7 @@ from knowmore import ForestGPClassifier, GPClassifier, LinearGPClassifier, LSSVM
 from knowmore.images.sources import Picture
 from knowmore.insight import explain
 from knowmore.web import pictures as desk
-from knowmore.workbench import Predictor, opened
+from knowmore.workbench import Predictor, describer_of
 
 
 @pytest.fixture
@@ -97,9 +97,9 @@ def test_a_picture_is_answered_as_predict_answers(visitor, path, tmp_path):
         data = picture(colour, 900 + seed)
         said = brought(visitor, data, f"{seed}.png")
         (tmp_path / "one.png").write_bytes(data)
-        with opened(path) as model:
-            (row,) = model.describer.vectors([Picture("one.png", tmp_path / "one.png")])
-            (want,) = Predictor(model.store, 0.05, keep=False)(row[None])
+        with knowmore.open(path) as store:
+            (row,) = describer_of(store).vectors([Picture("one.png", tmp_path / "one.png")])
+            (want,) = Predictor(store, 0.05, keep=False)(row[None])
         assert (said["label"], said["unknown"]) == (want.label, want.unknown)
         assert_rounded(said["probability"], want.probability)
         assert_rounded(said["std"], want.std)
@@ -231,11 +231,11 @@ def test_explanations_are_exact(visitor, path, what):
     if what == "picture":
         query = {"picture": brought(visitor, picture(COLOURS["plum"], 77))["picture"]}
     found = visitor.get("/api/explain", **query)
-    with opened(path) as model:
-        examples = model.store.examples
+    with knowmore.open(path) as store:
+        examples = store.examples
         x = examples.X[examples.rows((own,))]
         if what == "picture":
-            (row,) = model.describer.vectors([picture(COLOURS["plum"], 77)])
+            (row,) = describer_of(store).vectors([picture(COLOURS["plum"], 77)])
             x, own = row[None], None
         others = [i for i, one in enumerate(examples.names) if one != own]
         # An example is explained by the model that never saw it, with the kernel of that.
@@ -467,9 +467,9 @@ def test_other_kinds_of_models(tmp_path, estimator):
     with studying(path) as door:
         visitor = enter(door)
         said = brought(visitor, picture(COLOURS["lime"], 60))
-        with opened(path) as model:
-            (row,) = model.describer.vectors([picture(COLOURS["lime"], 60)])
-            (want,) = Predictor(model.store, 0.05, keep=False)(row[None])
+        with knowmore.open(path) as store:
+            (row,) = describer_of(store).vectors([picture(COLOURS["lime"], 60)])
+            (want,) = Predictor(store, 0.05, keep=False)(row[None])
         assert [said[name] for name in want._fields] == [*want]
         assert len(visitor.get("/api/desk")["examples"]) == 18
         query = {"picture": said["picture"]}, {"id": '"lime/2.png"'}

@@ -11,7 +11,7 @@ import numpy as np
 
 from knowmore._base import Array, Id, some
 from knowmore.errors import InvalidInput
-from knowmore.store.reports import content
+from knowmore.store import content
 
 if TYPE_CHECKING:
     # Only a source of pictures pays for loading what reads them.

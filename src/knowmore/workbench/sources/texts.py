@@ -11,11 +11,11 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import StringIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TextIO, final
+from typing import Any
 
 from knowmore._base import read_cell
 from knowmore.errors import InvalidInput
@@ -40,38 +40,23 @@ FEATURES = "features"
 _CHUNK = 2**16
 
 
-@final
-@dataclass(frozen=True)
-class Sheet:
-    """The text of a CSV file that is in no folder, by the name that it has elsewhere."""
-
-    name: str
-    text: str
-
-    def __str__(self) -> str:
-        return self.name
-
-    def open(self, *, newline: str, encoding: str) -> TextIO:
-        """As a file is opened; the text is decoded already."""
-        del encoding
-        return StringIO(self.text.removeprefix("\ufeff"), newline=newline)
-
-
-def csv_source(path: Path | Sheet, wanted: Wanted) -> Source:
+def csv_source(path: Path | str, wanted: Wanted, text: str | None = None) -> Source:
     """The rows of a CSV file; its first line names the columns.
 
     Columns are separated by commas, semicolons or tabs, whichever the first line has most of. An
     apostrophe before what a spreadsheet would run is not read: see `written_cell`.
+
+    text : of a file that is in no folder; then the path is only its name
     """
     name = str(path)
-    with _lines(path) as (reader, header):
-        del reader
+    with _lines(path, text) as (_, header):
+        pass
     plan = layout(name, header, wanted)
     at = {column: i for i, column in enumerate(header)}
     features = [at[column] for column in plan.features]
 
     def blocks() -> Iterator[RecordBlock]:
-        with _lines(path) as (reader, _):
+        with _lines(path, text) as (reader, _):
             rows = _complete(name, reader, len(header))
             while some := list(islice(rows, ROWS)):
                 places, cells = zip(*some, strict=True)
@@ -89,12 +74,16 @@ def csv_source(path: Path | Sheet, wanted: Wanted) -> Source:
 
 
 @contextmanager
-def _lines(path: Path | Sheet) -> Iterator[tuple[Any, list[str]]]:
+def _lines(path: Path | str, text: str | None) -> Iterator[tuple[Any, list[str]]]:
     """A reader of the lines after the first, and the names in that one."""
     name = str(path)
     reader: Any = None
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with (
+            open(path, newline="", encoding="utf-8-sig")
+            if text is None
+            else StringIO(text.removeprefix("\ufeff"), newline="")
+        ) as file:
             first = file.readline()
             delimiter = max(_DELIMITERS, key=first.count)
             file.seek(0)
