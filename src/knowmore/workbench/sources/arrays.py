@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ from knowmore.workbench.sources.records import (
 )
 
 # Names of arrays in a plain file, and in a table by `knowmore features`.
-_ROWS = ("X", "features")
-_LABELS = ("y", "labels", "label")
-_IDS = ("ids", "id")
-_CONTRIBUTORS = ("contributors", "contributor")
+_ROLES = {
+    "X": ("X", "features"),
+    "y": ("y", "labels", "label"),
+    "ids": ("ids", "id"),
+    "contributors": ("contributors", "contributor"),
+}
 
 
 def npz_source(path: Path, wanted: Wanted) -> Source:
@@ -35,18 +38,13 @@ def npz_source(path: Path, wanted: Wanted) -> Source:
     remedy = "it is cut off or damaged, or holds Python objects. Save plain arrays by numpy.savez."
     with undamaged(path, "an .npz file of arrays", remedy), Arrays(path) as file:
         names = list(file)
-        chosen = {
-            role: _chosen(name, names, asked, usual, option)
-            for role, asked, usual, option in (
-                ("X", None, _ROWS, ""),
-                ("y", wanted.label, _LABELS, "--label"),
-                ("ids", wanted.id, _IDS, "--id"),
-                ("contributors", None, _CONTRIBUTORS, ""),
-            )
-        }
-        if "y" in chosen and not wanted.labelled:
-            chosen["y"] = None
-        arrays = {role: file[one] for role, one in chosen.items() if one is not None}
+        # A column that a table had may be asked for; arrays have their own names.
+        asked = {"y": wanted.label, "ids": wanted.id}
+        arrays: dict[str, Array] = {}
+        for role, usual in _ROLES.items():
+            chosen = [one for one in (asked.get(role), *usual) if one in names]
+            if chosen and (wanted.labelled or role != "y"):
+                arrays[role] = file[chosen[0]]
         about = json.loads(str(file["about"])) if "about" in names else None
     if "X" not in arrays:
         raise InvalidInput(f"{name!r} has no array 'X' of rows. There are {some(names)}.")
@@ -89,16 +87,6 @@ def of_arrays(
     return Source(name, blocks, about=about, words=words)
 
 
-def _chosen(
-    name: str, names: list[str], asked: str | None, usual: tuple[str, ...], option: str
-) -> str | None:
-    """The name of the array for a role, if there is one."""
-    if asked is not None and asked not in names:
-        # A column that a table had; arrays have their own names.
-        return next((one for one in usual if one in names), None)
-    return asked or next((one for one in usual if one in names), None)
-
-
 # -- Parquet ------------------------------------------------------------------------------------
 
 
@@ -113,8 +101,9 @@ def parquet_source(path: Path, wanted: Wanted) -> Source:
         if not parquet.read_metadata(path).num_rows:
             raise InvalidInput(f"{name!r} has no rows.")
     plan = layout(name, schema.names, wanted)
-    types = {column: schema.field(column).type for column in plan.features}
-    columns = [*plan.features, *filter(None, (plan.label, plan.id, plan.contributor))]
+    features = plan.columns or ()
+    types = {column: schema.field(column).type for column in features}
+    columns = [*features, *filter(None, (plan.label, plan.id, plan.contributor))]
 
     def blocks() -> Iterator[RecordBlock]:
         done = 0
@@ -128,15 +117,15 @@ def parquet_source(path: Path, wanted: Wanted) -> Source:
 
                 known = None if wanted.gaps else places
                 X = np.column_stack(
-                    [_numbers(name, batch, one, types[one], known) for one in plan.features]
+                    [_numbers(name, batch, one, types[one], known) for one in features]
                 )
                 if known is not None:
-                    check_finite(name, X, plan.features, known)
+                    check_finite(name, X, features, known)
                 labels, ids, who = map(plain, (plan.label, plan.id, plan.contributor))
                 given = labels if wanted.labelled else None, ids, who
                 yield checked_block(name, X, given, places)
 
-    return plan.source(name, blocks)
+    return replace(plan, blocks=blocks)
 
 
 def _numbers(name: str, batch: Any, column: str, kind: Any, places: list[str] | None) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -24,6 +24,8 @@ _DIGITS = 16
 CONTRIBUTOR = "contributor"
 # How many columns at each end of a wide table an error names.
 _END = 10
+# Errors of a cell that is converted and is no number.
+_NO_NUMBER = (TypeError, ValueError, OverflowError)
 
 
 @final
@@ -101,11 +103,11 @@ class Source:
     words : where the visual words of these features may be
     skipped : what cannot be read, and why, by name; grows while blocks are read
     ignored : columns that the model does not know, and does without
-    label, id : the names of these columns, if there are such
+    label, id, contributor : the names of these columns, if there are such
     """
 
     name: str
-    blocks: Callable[[], Iterator[RecordBlock]]
+    blocks: Callable[[], Iterator[RecordBlock]] = lambda: iter(())
     columns: tuple[str, ...] | None = None
     pictures: bool = False
     about: Mapping[str, Any] | None = None
@@ -114,28 +116,11 @@ class Source:
     ignored: tuple[str, ...] = ()
     label: str | None = None
     id: str | None = None
+    contributor: str | None = None
 
 
-@final
-@dataclass(frozen=True)
-class ColumnRoles:
-    """Which columns hold what; None for what the table does not have."""
-
-    label: str | None
-    id: str | None
-    contributor: str | None
-    features: tuple[str, ...]
-    ignored: tuple[str, ...]
-
-    def source(self, name: str, blocks: Callable[[], Iterator[RecordBlock]]) -> Source:
-        """The table of this name as a source of named features."""
-        return Source(
-            name, blocks, self.features, ignored=self.ignored, label=self.label, id=self.id
-        )
-
-
-def layout(name: str, header: Sequence[str], wanted: Wanted) -> ColumnRoles:
-    """Which of the columns of a table hold what."""
+def layout(name: str, header: Sequence[str], wanted: Wanted) -> Source:
+    """A table with the roles of its columns, still without its blocks."""
     twice = [column for column, times in Counter(header).items() if times > 1]
     if twice:
         raise InvalidInput(f"{name!r} has two columns {twice[0]!r}. Give each a name of its own.")
@@ -159,7 +144,7 @@ def layout(name: str, header: Sequence[str], wanted: Wanted) -> ColumnRoles:
     if known is None:
         if not there:
             raise InvalidInput(f"{name!r} has no columns of features, only {_columns(header)}.")
-        return ColumnRoles(label, id_, contributor, tuple(there), ())
+        known = tuple(there)
     missing = [column for column in known if column not in header]
     if missing:
         raise InvalidInput(
@@ -172,7 +157,9 @@ def layout(name: str, header: Sequence[str], wanted: Wanted) -> ColumnRoles:
             f"{name!r} has a column {unknown[0]!r}, which the model does not know. It has learnt "
             f"from {some(known)}. Take the column out."
         )
-    return ColumnRoles(label, id_, contributor, known, unknown)
+    return Source(
+        name, columns=known, ignored=unknown, label=label, id=id_, contributor=contributor
+    )
 
 
 def _columns(header: Sequence[str]) -> str:
@@ -211,21 +198,39 @@ def numbers(
     """
     try:
         X = np.array([[convert(cell) for cell in row] for row in rows])
-    except (TypeError, ValueError, OverflowError):
-        if not gaps:
-            _refuse_first(name, rows, features, places, convert)
-        X = np.array([[_or_nan(convert, cell) for cell in row] for row in rows])
+    except _NO_NUMBER:
+
+        def number(cell: Any, place: str, column: str) -> float:
+            try:
+                return convert(cell)
+            except _NO_NUMBER:
+                if gaps:
+                    return float("nan")
+                where = f"{name!r}, {place}, column {column!r}"
+                raise InvalidInput(f"{where}: {_problem(cell)}") from None
+
+        X = np.array(
+            [
+                [number(cell, place, column) for cell, column in zip(row, features, strict=True)]
+                for row, place in zip(rows, places, strict=True)
+            ]
+        )
     X = X.reshape(len(rows), len(features))
     if not gaps:
         check_finite(name, X, features, places)
     return X
 
 
-def _or_nan(convert: Callable[[Any], float], cell: Any) -> float:
-    try:
-        return convert(cell)
-    except (TypeError, ValueError, OverflowError):
-        return float("nan")
+def _problem(cell: Any) -> str:
+    """Why a cell is no number, and what to do."""
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return "there is no value. Fill it in, or leave the row out."
+    if isinstance(cell, str) and _is_decimal_comma(cell):
+        return f"{_short(cell)} has a decimal comma. Write a point."
+    return (
+        f"{_short(cell)} is not a number. Features are numbers: take the column out, or say what "
+        f"it is by --label or --id."
+    )
 
 
 def check_finite(name: str, X: Array, features: Sequence[Any], places: Any) -> None:
@@ -237,32 +242,6 @@ def check_finite(name: str, X: Array, features: Sequence[Any], places: Any) -> N
             f"{name!r}, {places[i]}, column {features[j]!r}: the value is {value}. Fill it in, or "
             f"leave the row out."
         )
-
-
-def _refuse_first(
-    name: str,
-    rows: Sequence[Sequence[Any]],
-    features: Sequence[str],
-    places: Any,
-    convert: Callable[[Any], float],
-) -> NoReturn:
-    for row, place in zip(rows, places, strict=True):
-        for cell, column in zip(row, features, strict=True):
-            try:
-                convert(cell)
-            except (TypeError, ValueError, OverflowError):
-                where = f"{name!r}, {place}, column {column!r}"
-                if cell is None or (isinstance(cell, str) and not cell.strip()):
-                    problem = "there is no value. Fill it in, or leave the row out."
-                elif isinstance(cell, str) and _is_decimal_comma(cell):
-                    problem = f"{_short(cell)} has a decimal comma. Write a point."
-                else:
-                    problem = (
-                        f"{_short(cell)} is not a number. Features are numbers: take the column "
-                        f"out, or say what it is by --label or --id."
-                    )
-                raise InvalidInput(f"{where}: {problem}") from None
-    raise AssertionError("one of the cells is not a number")
 
 
 def _is_decimal_comma(cell: str) -> bool:

@@ -21,7 +21,6 @@ from knowmore._base import read_cell
 from knowmore.errors import InvalidInput
 from knowmore.workbench.sources.records import (
     ROWS,
-    ColumnRoles,
     RecordBlock,
     Source,
     Wanted,
@@ -52,8 +51,8 @@ def csv_source(path: Path | str, wanted: Wanted, text: str | None = None) -> Sou
     with _lines(path, text) as (_, header):
         pass
     plan = layout(name, header, wanted)
-    at = {column: i for i, column in enumerate(header)}
-    features = [at[column] for column in plan.features]
+    at, names = {column: i for i, column in enumerate(header)}, plan.columns or ()
+    features = [at[column] for column in names]
 
     def blocks() -> Iterator[RecordBlock]:
         with _lines(path, text) as (reader, _):
@@ -65,12 +64,12 @@ def csv_source(path: Path | str, wanted: Wanted, text: str | None = None) -> Sou
                     return None if which is None else [read_cell(row[at[which]]) for row in cells]
 
                 numbered = [[row[j] for j in features] for row in cells]
-                X = numbers(name, numbered, plan.features, places, gaps=wanted.gaps)
+                X = numbers(name, numbered, names, places, gaps=wanted.gaps)
                 labels, ids, who = map(column, (plan.label, plan.id, plan.contributor))
                 columns = labels if wanted.labelled else None, ids, who
                 yield checked_block(name, X, columns, places)
 
-    return plan.source(name, blocks)
+    return replace(plan, blocks=blocks)
 
 
 @contextmanager
@@ -151,26 +150,25 @@ def lines_source(path: Path | None, wanted: Wanted, *, streaming: bool = False) 
     lines = _chunks(path)
     first: list[list[tuple[int, bytes]]] = []
     skipped: dict[str, str] = {}
-    plan: ColumnRoles | None = None
+    plan: Source | None = None
+    failure: InvalidInput | None = None
     # The first line tells the columns; it is read now, and given out later.
-    for chunk in lines:
+    while plan is None and (chunk := next(lines, None)):
         first.append(chunk)
         for number, line in chunk:
             try:
                 plan = _layout(name, _object(name, number, line), wanted)
                 break
-            except InvalidInput:
+            except InvalidInput as error:
+                # The reason of the first says most.
+                failure = failure or error
                 if not streaming:
                     raise
-        if plan is not None:
-            break
     if plan is None:
-        problem = "None of the lines can be used" if any(first) else "There are no lines"
-        for chunk in first:
-            for number, line in chunk:
-                # The reason of the first says most.
-                _layout(name, _object(name, number, line), wanted)
-        raise InvalidInput(f"{problem} in {_called(name)}. Give a JSON object on each.")
+        whence = "standard input" if name == "-" else repr(name)
+        raise failure or InvalidInput(
+            f"There are no lines in {whence}. Give a JSON object on each."
+        )
     found = plan
 
     def blocks() -> Iterator[RecordBlock]:
@@ -181,8 +179,7 @@ def lines_source(path: Path | None, wanted: Wanted, *, streaming: bool = False) 
                 if block is not None:
                     yield block
 
-    source = found.source(name, blocks)
-    return replace(source, columns=_named(found), skipped=skipped)
+    return replace(found, blocks=blocks, columns=_named(found), skipped=skipped)
 
 
 def parsed(text: str, wanted: Wanted) -> Source:
@@ -200,12 +197,12 @@ def parsed(text: str, wanted: Wanted) -> Source:
     return Source(name, lambda: iter([block]), _named(plan), ignored=plan.ignored)
 
 
-def _named(plan: ColumnRoles) -> tuple[str, ...] | None:
+def _named(plan: Source) -> tuple[str, ...] | None:
     """The names of the features; None if a list holds them all."""
-    return None if plan.features == (FEATURES,) else plan.features
+    return None if plan.columns == (FEATURES,) else plan.columns
 
 
-def _layout(name: str, row: Mapping[str, Any], wanted: Wanted) -> ColumnRoles:
+def _layout(name: str, row: Mapping[str, Any], wanted: Wanted) -> Source:
     if FEATURES not in row or not isinstance(row[FEATURES], list):
         return layout(name, list(row), wanted)
     return layout(name, list(row), replace(wanted, columns=(FEATURES,)))
@@ -214,7 +211,7 @@ def _layout(name: str, row: Mapping[str, Any], wanted: Wanted) -> ColumnRoles:
 def _usable(
     name: str,
     some: list[tuple[int, bytes]],
-    plan: ColumnRoles,
+    plan: Source,
     wanted: Wanted,
     skipped: dict[str, str] | None,
 ) -> RecordBlock | None:
@@ -236,13 +233,14 @@ def _usable(
 
 
 def _block(
-    name: str, rows: Sequence[tuple[int, Mapping[str, Any]]], plan: ColumnRoles, wanted: Wanted
+    name: str, rows: Sequence[tuple[int, Mapping[str, Any]]], plan: Source, wanted: Wanted
 ) -> RecordBlock:
     places = [f"line {number}" for number, _ in rows]
     objects = [row for _, row in rows]
-    keys = {plan.id, plan.label, plan.contributor, *plan.features, *plan.ignored} - {None}
+    features = plan.columns or ()
+    keys = {plan.id, plan.label, plan.contributor, *features, *plan.ignored} - {None}
     for row, place in zip(objects, places, strict=True):
-        needed = [*plan.features, *filter(None, [plan.id, plan.label if wanted.labelled else None])]
+        needed = [*features, *filter(None, [plan.id, plan.label if wanted.labelled else None])]
         for key in needed:
             if key not in row:
                 raise InvalidInput(
@@ -251,11 +249,11 @@ def _block(
         for key in row:
             if key not in keys and wanted.labelled:
                 raise InvalidInput(f"{name!r}, {place}: {key!r} is not in the first line.")
-    if plan.features == (FEATURES,):
+    if features == (FEATURES,):
         X = _listed(name, [row[FEATURES] for row in objects], places)
     else:
-        cells = [[row[key] for key in plan.features] for row in objects]
-        X = numbers(name, cells, plan.features, places, _strict, gaps=wanted.gaps)
+        cells = [[row[key] for key in features] for row in objects]
+        X = numbers(name, cells, features, places, _strict, gaps=wanted.gaps)
     labels = [row[plan.label] for row in objects] if plan.label and wanted.labelled else None
     who = [row.get(plan.contributor) for row in objects] if plan.contributor else None
     ids = [row[plan.id] for row in objects] if plan.id else None
@@ -319,7 +317,3 @@ def _descriptor(path: Path | None) -> Iterator[int]:
             yield file.fileno()
     except OSError as error:
         raise InvalidInput(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
-
-
-def _called(name: str) -> str:
-    return "standard input" if name == "-" else repr(name)
