@@ -1,11 +1,12 @@
-"""`knowmore suspects`: labels that the other examples contradict, and what to do about each."""
+"""`knowmore suspects --apply`: what to do about each label that the other examples contradict."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from typing import Any, Self, final
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from knowmore._base import Id
 from knowmore.cli.showing import talk
@@ -21,6 +22,8 @@ except ImportError:
     termios = tty = None  # type: ignore[assignment]
 
 _KEYS = "a accept   o other label   k keep   f forget   u undo   q quit"
+# q, Ctrl+C, Ctrl+D, Escape, and the end of the input.
+_ENDS = ("q", "\x03", "\x04", "\x1b", "")
 
 
 def apply_answers(store: Store) -> None:
@@ -29,8 +32,8 @@ def apply_answers(store: Store) -> None:
         raise InvalidInput("--apply asks on a terminal, and this is none. Leave it out for a list.")
     if termios is None:
         raise InvalidInput("--apply needs a terminal of Unix. Leave it out for a list.")
-    with Keyboard() as keyboard:
-        _Audit(store, keyboard.key, keyboard.line).run()
+    with _keyboard() as (key, line):
+        _Audit(store, key, line).run()
 
 
 class _Audit:
@@ -77,63 +80,63 @@ class _Audit:
         held = {record.id: record for record in self.store.records()}
         for one, preferred in self.listed.items():
             if one in held and one not in done and not held[one].kept:
-                label = held[one].label
-                said = f"labelled {label}; at the start the others said {preferred}"
+                said = f"labelled {held[one].label}; at the start the others said {preferred}"
                 return one, preferred, said
         return None
 
     def _decide(self, one: Id, preferred: Any) -> bool:
         """Wait for a key that means something, and do it; False to end."""
-        while True:
-            key = self.key().lower()
-            if key in ("q", "\x03", "\x04", "\x1b", ""):
-                return False
+        while (key := self.key().lower()) not in _ENDS:
             try:
                 if self._done(key, one, preferred):
                     return True
             except KnowmoreError as error:
                 talk(str(error))
+        return False
 
     def _done(self, key: str, one: Id, preferred: Any) -> bool:
         """Whether the key decided about this example, or took back the last decision."""
-        store = self.store
-        if key == "a":
-            store.relabel([one], [preferred])
-            print(f"  relabelled: {preferred}")
-            return self._note(one, "relabelled")
-        if key == "o":
-            word = self.line("  label: ").strip()
-            if not word:
-                return False
-            label = label_named(store, word)
-            note, is_doubtful = new_label(store, label)
-            if is_doubtful:
-                print(f"  {note} Make it? y/n", flush=True)
-                if self.key().lower() != "y":
+        match key:
+            case "a":
+                return self._relabel(one, preferred, "")
+            case "o":
+                word = self.line("  label: ").strip()
+                if not word:
                     return False
-            store.relabel([one], [label])
-            print(f"  relabelled: {label}{note and f'. {note}'}")
-            return self._note(one, "relabelled")
-        if key == "k":
-            store.keep([one])
-            print("  kept")
-            return self._note(one, "kept")
-        if key == "f":
-            print("  forget it for ever? y/n", flush=True)
-            if self.key().lower() != "y":
-                return False
-            done = store.forget([one])
-            print(f"  forgotten{done.warning and f'. {done.warning}'}")
-            for sentence in done.kept:
-                print(f"  {sentence}")
-            self.tally["forgotten"] += 1
-            # The file cannot go back behind a forget.
-            self.decided = [(o, what if what == "kept" else None) for o, what in self.decided]
-            return True
-        if key == "u":
-            return self._undo()
+                label = label_named(self.store, word)
+                note, is_doubtful = new_label(self.store, label)
+                if is_doubtful and not self._confirmed(f"{note} Make it?"):
+                    return False
+                return self._relabel(one, label, note and f". {note}")
+            case "k":
+                self.store.keep([one])
+                print("  kept")
+                return self._note(one, "kept")
+            case "f":
+                return self._confirmed("forget it for ever?") and self._forget(one)
+            case "u":
+                return self._undo()
         print(_KEYS)
         return False
+
+    def _confirmed(self, question: str) -> bool:
+        print(f"  {question} y/n", flush=True)
+        return self.key().lower() == "y"
+
+    def _relabel(self, one: Id, label: Any, note: str) -> bool:
+        self.store.relabel([one], [label])
+        print(f"  relabelled: {label}{note}")
+        return self._note(one, "relabelled")
+
+    def _forget(self, one: Id) -> bool:
+        done = self.store.forget([one])
+        print(f"  forgotten{done.warning and f'. {done.warning}'}")
+        for sentence in done.kept:
+            print(f"  {sentence}")
+        self.tally["forgotten"] += 1
+        # The file cannot go back behind a forget.
+        self.decided = [(o, what if what == "kept" else None) for o, what in self.decided]
+        return True
 
     def _note(self, one: Id, what: str) -> bool:
         self.decided.append((one, what))
@@ -155,31 +158,30 @@ class _Audit:
         return True
 
 
-@final
-class Keyboard:
-    """A terminal that gives out each key at once, in a `with` block.
+@contextmanager
+def _keyboard() -> Iterator[tuple[Callable[[], str], Callable[[str], str]]]:
+    """A terminal that gives out each key at once, and a line when asked for one.
 
     It stays so between keys: what is typed ahead is not lost.
     """
+    terminal = sys.stdin.fileno()
+    usual = termios.tcgetattr(terminal)
 
-    def __enter__(self) -> Self:
-        self._fd = sys.stdin.fileno()
-        self._usual = termios.tcgetattr(self._fd)
-        tty.setcbreak(self._fd, termios.TCSANOW)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        termios.tcsetattr(self._fd, termios.TCSANOW, self._usual)
-
-    def key(self) -> str:
+    def key() -> str:
         """The next key; "" at the end of the input."""
         print(end="", flush=True)
-        return os.read(self._fd, 1).decode(errors="replace")
+        return os.read(terminal, 1).decode(errors="replace")
 
-    def line(self, question: str) -> str:
+    def line(question: str) -> str:
         """The next line, as a terminal usually gives it."""
-        self.__exit__()
+        termios.tcsetattr(terminal, termios.TCSANOW, usual)
         try:
             return input(question)
         finally:
-            tty.setcbreak(self._fd, termios.TCSANOW)
+            tty.setcbreak(terminal, termios.TCSANOW)
+
+    tty.setcbreak(terminal, termios.TCSANOW)
+    try:
+        yield key, line
+    finally:
+        termios.tcsetattr(terminal, termios.TCSANOW, usual)
