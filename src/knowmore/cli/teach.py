@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -53,33 +53,9 @@ def init(
 ) -> None:
     """Make an empty model. `learn` makes one, too: of kind gp."""
     from knowmore.cli.showing import show_json
-    from knowmore.errors import InvalidInput
-    from knowmore.images import DEFAULT_SIZE, WORDED
-    from knowmore.workbench import gathered, new_estimator, seen_by
+    from knowmore.workbench import make
 
-    if model.exists():
-        raise InvalidInput(f"{str(model)!r} exists. Name another file, or teach that one: learn.")
-    chosen = features or "sift-pyramid"
-    if words is not None and chosen not in WORDED:
-        raise InvalidInput(f"--features {chosen} has no visual words. Leave --words out.")
-    wish = {"kind": chosen, "words": words or DEFAULT_SIZE}
-    others: Any = None
-    notes: dict[str, Any] = {}
-    arrays: dict[str, Any] = {}
-    if supports is not None:
-        others, notes, arrays = gathered(supports, wish)
-    if source is not None:
-        notes, arrays = seen_by(source)
-        if features is not None and "pictures" in notes:
-            raise InvalidInput(
-                f"A model of kind n-plus-one sees pictures as its source does, which has "
-                f"{notes['pictures']['about']['kind']}. Leave --features out."
-            )
-    with knowmore.open(model, new_estimator(kind, source, others)) as store:
-        if features is not None or words is not None:
-            store.set_notes(features=wish)
-        if notes:
-            store.set_notes(arrays, **notes)
+    make(model, kind, features=features, words=words, source=source, supports=supports)
     if as_json:
         show_json({"model": str(model), "kind": kind})
     else:

@@ -17,10 +17,8 @@ from knowmore.workbench.evaluating import evaluate as evaluate
 from knowmore.workbench.learning import LearnOptions as LearnOptions
 from knowmore.workbench.learning import Learnt as Learnt
 from knowmore.workbench.learning import learn as learn
-from knowmore.workbench.making import gathered as gathered
 from knowmore.workbench.making import made as made
-from knowmore.workbench.making import new_estimator as new_estimator
-from knowmore.workbench.making import seen_by as seen_by
+from knowmore.workbench.making import make as make
 from knowmore.workbench.model import check_same_features as check_same_features
 from knowmore.workbench.model import check_source as check_source
 from knowmore.workbench.model import describer_of as describer_of

@@ -26,7 +26,7 @@ from knowmore.workbench.batches import (
     decodable,
     folder_label,
 )
-from knowmore.workbench.making import made, settled
+from knowmore.workbench.making import keep_notes, made, settled
 from knowmore.workbench.model import (
     Progress,
     check_source,
@@ -187,7 +187,7 @@ class _Learning:
             return []
         if not (new or changed or moved):
             return []
-        notes, arrays, describer = settled(self.store, self.source, part.X, self.progress)
+        notes, describer = settled(self.store, self.source, part.X, self.progress)
         corrected = self._corrected(part, given, changed)
         others = [i for i in changed if i not in corrected]
         added, renewed, kept = (
@@ -196,8 +196,8 @@ class _Learning:
         found.added += len(added.ids)
         found.replaced += len(renewed.ids) + len(kept.ids)
         steps: _Steps = []
-        if notes and (added.ids or renewed.ids or kept.ids):
-            steps.append(partial(self.store.set_notes, arrays, **notes))
+        if added.ids or renewed.ids or kept.ids:
+            steps.append(partial(keep_notes, self.store, notes))
         if added.ids:
             whose = [one or self.request.contributor for one in added.contributors]
             steps.append(partial(self._add, replace(added, contributors=whose)))

@@ -20,36 +20,65 @@ if TYPE_CHECKING:
     from knowmore.images import Describer
 
 _DEFAULT = "sift-pyramid"
+# Notes of a store by name, and the arrays that they speak of: as `Store.set_notes` takes them.
+Notes = tuple[dict[str, Any], dict[str, Any]]
 
 
-def new_estimator(
-    kind: str, source: Path | None = None, supports: dict[str, Array] | None = None
-) -> Any:
-    """An unfitted estimator of a kind.
+def make(
+    path: Path,
+    kind: str,
+    *,
+    features: str | None = None,
+    words: int | None = None,
+    source: Path | None = None,
+    supports: str | None = None,
+) -> None:
+    """Make an empty model of a kind.
 
+    features : how pictures become vectors, with so many visual words
     source : the known model of an N+1 classifier
-    supports : the support tasks of a one-shot classifier, {name: (n_S, d)}
+    supports : a source with the classes that are the support tasks of a one-shot classifier
     """
-    if (kind == "n-plus-one") != (source is not None):
-        raise InvalidInput(
-            "A model of kind n-plus-one learns a new class from those of another model, and no "
-            "other kind does. Give both: --kind n-plus-one --source KNOWN.km."
-        )
-    if (kind == "one-shot") != (supports is not None):
-        raise InvalidInput(
-            "A model of kind one-shot learns a new class with the help of examples of others, and "
-            "no other kind does. Give both: --kind one-shot --supports SOURCE."
-        )
-    create: Any = KINDS[kind]
+    from knowmore.images import DEFAULT_SIZE, WORDED
+
+    if path.exists():
+        raise InvalidInput(f"{str(path)!r} exists. Name another file, or teach that one: learn.")
+    chosen = features or _DEFAULT
+    if words is not None and chosen not in WORDED:
+        raise InvalidInput(f"--features {chosen} has no visual words. Leave --words out.")
+    wish = {"kind": chosen, "words": words or DEFAULT_SIZE}
+    given: dict[str, Any] = {}
+    settled: Notes = {}, {}
+    if supports is not None:
+        given["supports"], settled = _gathered(supports, wish)
     if source is not None:
-        return create(knowmore.open(source))
-    return create() if supports is None else create(supports=supports)
+        settled = _features_of(source, own=features is not None)
+    for needy, need, how, option in (
+        ("n-plus-one", source, "from those of another model", "--source KNOWN.km"),
+        ("one-shot", supports, "with the help of examples of others", "--supports SOURCE"),
+    ):
+        if (kind == needy) != (need is not None):
+            raise InvalidInput(
+                f"A model of kind {needy} learns a new class {how}, and no other kind does. Give "
+                f"both: --kind {needy} {option}."
+            )
+    if source is not None:
+        given["source"] = knowmore.open(source)
+    with knowmore.open(path, KINDS[kind](**given)) as store:
+        if features is not None or words is not None:
+            store.set_notes(features=wish)
+        keep_notes(store, settled)
 
 
-def gathered(
-    word: str, wish: dict[str, Any]
-) -> tuple[dict[str, Array], dict[str, Any], dict[str, Any]]:
-    """Each class of a source as a support task, {name: (n_S, d)}; the notes and arrays to keep.
+def keep_notes(store: Store, settled: Notes) -> None:
+    """Keep notes and their arrays in the file of a model, if there are any."""
+    notes, arrays = settled
+    if notes:
+        store.set_notes(arrays, **notes)
+
+
+def _gathered(word: str, wish: dict[str, Any]) -> tuple[dict[str, Array], Notes]:
+    """Each class of a source as a support task, {name: (n_S, d)}, and notes on its features.
 
     wish : how pictures are to become vectors, as the note "features" says it
     """
@@ -70,20 +99,28 @@ def gathered(
     found: dict[str, list[Array]] = {name: [] for name in labels}
     for name, row in zip(labels, rows, strict=True):
         found[name].append(row)
-    return {name: np.stack(each) for name, each in found.items()}, notes, arrays
+    return {name: np.stack(each) for name, each in found.items()}, (notes, arrays)
 
 
-def seen_by(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Notes and arrays on the features of a known model, for one that learns from its scores."""
-    with knowmore.open(source) as store:
-        notes = {k: note for k, note in noted(store).items() if k in ("columns", "pictures")}
+def _features_of(path: Path, *, own: bool) -> Notes:
+    """Notes on the features of a known model, for one that learns from its scores.
+
+    own : whether the user asked for other features
+    """
+    with knowmore.open(path) as store:
+        notes = {k: one for k, one in noted(store).items() if k in ("columns", "pictures")}
+        if own and "pictures" in notes:
+            raise InvalidInput(
+                f"A model of kind n-plus-one sees pictures as its source does, which has "
+                f"{notes['pictures']['about']['kind']}. Leave --features out."
+            )
         return notes, store.arrays()
 
 
 @contextmanager
 def made(path: Path) -> Iterator[Store]:
     """A new model; if the block raises before anything was learnt, there is none."""
-    store = knowmore.open(path, new_estimator("gp"))
+    store = knowmore.open(path, knowmore.GPClassifier())
     try:
         with store:
             yield store
@@ -108,8 +145,8 @@ def _discard(path: Path) -> None:
 
 def settled(
     store: Store, source: Source, pictures: Any, progress: Progress
-) -> tuple[dict[str, Any], dict[str, Any], Describer | None]:
-    """The notes that the first examples settle, with their arrays; what describes pictures.
+) -> tuple[Notes, Describer | None]:
+    """The notes that the first examples settle, and what describes pictures.
 
     They are the names of columns, and how pictures become vectors.
     """
@@ -122,7 +159,7 @@ def settled(
     notes |= {name: one for name, one in _roles(source).items() if name not in known}
     describer = describer_of(store) if source.pictures else None
     if len(store) or "pictures" in known or not (source.pictures or source.about is not None):
-        return notes, arrays, describer
+        return (notes, arrays), describer
     from knowmore.images import DEFAULT_SIZE, Describer, plain_about
 
     if source.pictures:
@@ -137,7 +174,7 @@ def settled(
         notes["pictures"] = {"about": plain_about(source.about)}
         if (of_table := Describer.of_table(source.about, source.words)) is not None:
             notes["pictures"], arrays = of_table.kept()
-    return notes, arrays, describer
+    return (notes, arrays), describer
 
 
 def _roles(source: Source) -> dict[str, Any]:
