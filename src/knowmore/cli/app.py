@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal
 
 import rich  # noqa: F401  typer works without it, our output does not: fail before the work
 import typer
 
-from knowmore.cli import ask, history, teach
+import knowmore
+from knowmore.cli import ask, history, showing, teach
 from knowmore.cli.options import Pictures, quickly
 
 # The demonstration shares these options with the experiments of the papers.
 Out = Annotated[Path, typer.Option(help="Folder for pictures and tables.", file_okay=False)]
 # The largest seed of NumPy's older generators, which scikit-learn uses.
 Seed = Annotated[int, typer.Option(help="Seed of all random choices.", min=0, max=2**32 - 1)]
+_RESOLUTIONS: dict[str, Any] = {"8": 8, "16": 16, "21": 21, "42": "exact"}
 Quick = Annotated[bool, typer.Option("--quick", help="A smaller run, to see that it works.")]
 
 app = typer.Typer(
@@ -123,10 +127,10 @@ def features(
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Compute everything again.")] = False,
 ) -> None:
     """Turn pictures into vectors. Exit code 3: some could not be used, and were listed."""
-    options = dict(locals())
-    from knowmore.cli.features import FeatureOptions, run
+    options = SimpleNamespace(**locals())
+    from knowmore.cli.features import run
 
-    if not run(FeatureOptions(**options)):
+    if not run(options):
         raise typer.Exit(3)
 
 
@@ -168,29 +172,19 @@ def sums(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Sum up each file of rows in a folder, for linear models; what is up to date is skipped."""
-    import json
-    import sys
-
-    from knowmore import LinearGPClassifier, LinearGPRegressor
-    from knowmore.cli.showing import show_refreshed
     from knowmore.distributed import refresh_sums
 
-    kind = LinearGPRegressor if regression else LinearGPClassifier
-    resolution = None if bits is None else "exact" if bits == "42" else int(bits)
+    kind = knowmore.LinearGPRegressor if regression else knowmore.LinearGPClassifier
     found = refresh_sums(
         folder,
         label,
         sample_weight=weight,
         columns=None if columns is None else columns.split(","),
-        estimator=kind(resolution=resolution),
+        estimator=kind(resolution=bits and _RESOLUTIONS[bits]),
         again=again,
         progress=sys.stdout.isatty() and not as_json,
     )
-    if as_json:
-        stale = {str(path): why for path, why in found.stale.items()}
-        print(json.dumps(found._asdict() | {"stale": stale}, default=str))
-    else:
-        show_refreshed(found)
+    showing.show_refreshed(found, as_json)
 
 
 @app.command(rich_help_panel=_OUT)
@@ -204,8 +198,6 @@ def export(
     javascript: Annotated[Path | None, typer.Option(help="Write a JavaScript module.")] = None,
 ) -> None:
     """Write a model for elsewhere. It holds the examples, and later edits do not reach it."""
-    import knowmore
-    from knowmore.cli.showing import talk
     from knowmore.errors import InvalidInput
     from knowmore.workbench import export
 
@@ -221,7 +213,7 @@ def export(
     with knowmore.open(model) as store:
         note = export(store, files, path=model, done=lambda file: print(f"Written: {file}"))
     if note:
-        talk(note)
+        showing.talk(note)
 
 
 @app.command(rich_help_panel=_OUT)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 import knowmore
+from knowmore.cli import showing
 from knowmore.cli.options import Count, Id, Json, Model, Source, Sources
 
 Rate = Annotated[
@@ -37,7 +38,6 @@ def predict(
 
     From standard input it answers line by line. Exit code 3: some inputs could not be used.
     """
-    from knowmore.cli.showing import show_predictions, talk
     from knowmore.errors import InvalidInput
     from knowmore.workbench import Predictor, check_source, open_source, predictions, wanted
 
@@ -51,9 +51,9 @@ def predict(
             check_source(store, source)
             if source.ignored:
                 names = ", ".join(map(repr, source.ignored))
-                talk(f"Ignored: {names}, which the model does not know.")
+                showing.talk(f"Ignored: {names}, which the model does not know.")
         form = "csv" if as_csv else "json" if as_json else "table"
-        show_predictions(predictions(store, read, predictor), predictor.is_classifier, form)
+        showing.show_predictions(predictions(store, read, predictor), predictor.is_classifier, form)
     _end(*read)
 
 
@@ -66,21 +66,20 @@ def evaluate(
 ) -> None:
     """How good the model is, by leave-one-out: each example is predicted by all the others."""
     from knowmore.cli.evaluating import draw, show
-    from knowmore.cli.showing import progress_bar, show_json, talk
     from knowmore.workbench import TUNABLE, evaluate
 
-    with knowmore.open(model) as store, progress_bar("leaving each out"):
+    with knowmore.open(model) as store, showing.progress_bar("leaving each out"):
         answer = evaluate(store)
     if plot is not None:
         draw(answer, plot)
     if as_json:
-        show_json(answer.as_json())
+        showing.show_json(answer.as_json())
     else:
         show(answer)
         if store.kind in TUNABLE and answer.is_off:
-            talk(f"To improve: knowmore tune {model}")
+            showing.talk(f"To improve: knowmore tune {model}")
     if plot is not None:
-        talk(f"Written: {plot}")
+        showing.talk(f"Written: {plot}")
 
 
 def suspects(
@@ -93,7 +92,6 @@ def suspects(
 ) -> None:
     """Examples whose labels are likely to be wrong. Exit code 1: there are some."""
     from knowmore.cli.auditing import apply_answers
-    from knowmore.cli.showing import progress_bar, show_fields, show_json, talk
     from knowmore.errors import InvalidInput
     from knowmore.workbench import suspects
 
@@ -103,18 +101,19 @@ def suspects(
         if apply:
             apply_answers(store)
             return
-        with progress_bar("leaving each out"):
+        with showing.progress_bar("leaving each out"):
             rows, total, kept = suspects(store, count)
     if as_json:
-        show_json(rows)
+        showing.show_json(rows)
     elif rows:
         against = [", ".join(map(str, row["contradicting"])) for row in rows]
-        show_fields([row | {"contradicting": ids} for row, ids in zip(rows, against, strict=True)])
-        talk(f"{len(rows)} of {total} shown. To decide about each: --apply.")
+        pairs = zip(rows, against, strict=True)
+        showing.show_rows([row | {"contradicting": ids} for row, ids in pairs])
+        showing.talk(f"{len(rows)} of {total} shown. To decide about each: --apply.")
     else:
-        talk("No label is likely to be wrong by what the other examples say.")
+        showing.talk("No label is likely to be wrong by what the other examples say.")
     if kept and not as_json:
-        talk(f"Left out: {kept} that somebody looked at and kept.")
+        showing.talk(f"Left out: {kept} that somebody looked at and kept.")
     if rows:
         raise typer.Exit(1)
 
@@ -139,16 +138,12 @@ def suggest(
     They are chosen one by one, each as if those before it were labelled already. `value` is what
     the criterion says of a record when it is chosen, so a later one may have a larger value.
     """
-    from knowmore.cli.showing import progress_bar, show_fields, show_json
     from knowmore.workbench import suggest
 
-    with knowmore.open(model) as store, progress_bar("choosing"):
+    with knowmore.open(model) as store, showing.progress_bar("choosing"):
         read = _unlabelled(store, source, id_)
         rows = suggest(store, read, count, criterion)
-    if as_json:
-        show_json(rows)
-    else:
-        show_fields(rows)
+    showing.show_rows(rows, as_json)
     _end(read)
 
 
@@ -168,20 +163,15 @@ def novel(
 
     Exit code 1: there are some.
     """
-    from knowmore.cli.showing import progress_bar, show_fields, show_json, talk
     from knowmore.workbench import novelty
 
-    with knowmore.open(model) as store, progress_bar("comparing"):
+    with knowmore.open(model) as store, showing.progress_bar("comparing"):
         read = _unlabelled(store, source, id_)
         rows = novelty(store, read, rate, method)
     new = [row for row in rows if row["unknown"]]
-    shown = rows if every else new
-    if as_json:
-        show_json(shown)
-    else:
-        if shown:
-            show_fields(shown)
-        talk(f"{len(new)} of {len(rows)} are unknown to the model.")
+    showing.show_rows(rows if every else new, as_json)
+    if not as_json:
+        showing.talk(f"{len(new)} of {len(rows)} are unknown to the model.")
     _end(read)
     if new:
         raise typer.Exit(1)
@@ -203,7 +193,6 @@ def explain(
 ) -> None:
     """Why the model says what it says: what each example, or feature, adds to the score."""
     from knowmore._base import digits_of
-    from knowmore.cli.showing import show_json, show_table
     from knowmore.workbench import explain, predicts_values
 
     with knowmore.open(model) as store:
@@ -212,14 +201,14 @@ def explain(
     header, rows = list(table), [list(row) for row in zip(*table.values(), strict=True)]
     if as_json:
         parts = [dict(zip(header, row, strict=True)) for row in rows[:count]]
-        show_json({"label": answer.label, "score": score, "offset": offset, "parts": parts})
+        showing.show_json({"label": answer.label, "score": score, "offset": offset, "parts": parts})
     else:
         said = "value" if predicts_values(store) else f"{answer.label}: score"
         adding = "features" if "feature" in table else "examples"
         digits = digits_of([score, offset])
         base = f": it begins at {offset:.{digits}g}, and {adding} add the rest"
         print(f"{said} {score:.{digits}g}{base if offset else ''}")
-        show_table(header, rows[:count])
+        showing.show_table(header, rows[:count])
 
 
 def _unlabelled(store: Any, word: str, id_: str | None) -> Any:
@@ -233,10 +222,8 @@ def _unlabelled(store: Any, word: str, id_: str | None) -> Any:
 
 def _end(*read: Any) -> None:
     """Say what was skipped, and end with 3 if something was; a stream has said it already."""
-    from knowmore.cli.showing import show_skipped
-
     for one in read:
         if one.name != "-":
-            show_skipped(one.skipped)
+            showing.show_skipped(one.skipped)
     if any(one.skipped for one in read):
         raise typer.Exit(3)

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,32 +27,11 @@ from knowmore.images import (
 from knowmore.workbench import describer_of
 
 
-@dataclass(frozen=True)
-class FeatureOptions:
-    """The options of the command; None where one was not given."""
+def run(request: Any) -> bool:
+    """Write the table and print a summary; False if some pictures were skipped.
 
-    source: Path
-    out: Path
-    kind: str | None
-    words: int | None
-    codebook: Path | None
-    save_codebook: Path | None
-    like: Path | None
-    longest: int | None
-    label: int
-    seed: int
-    jobs: int
-    cache: Path | None
-    no_cache: bool
-
-    @property
-    def saved(self) -> Path | None:
-        """The file to save the codebook in; None if --codebook names a saved one."""
-        return self.save_codebook or (_beside(self.out) if self.codebook is None else None)
-
-
-def run(request: FeatureOptions) -> bool:
-    """Write the table and print a summary; False if some pictures were skipped."""
+    request : the options of the command by name; None where one was not given
+    """
     known = _checked(request)
     kind, longest, codebook = known.kind, known.longest, known.codebook
     learns = kind in extraction.WORDED and codebook is None
@@ -79,8 +58,9 @@ def run(request: FeatureOptions) -> bool:
         about = {"kind": kind, **json.loads(storage.settings_of(steps, longest))}
         found = extraction.extract(pictures, steps, progress=_counter(bar, "pictures"), **common)
     # The codebook first: without it, a table could never be added to.
-    if codebook is not None and request.saved is not None:
-        codebook.save(request.saved)
+    saved = _saved(request)
+    if codebook is not None and saved is not None:
+        codebook.save(saved)
     ids = [pictures[row].name for row in found.rows]
     labels = [named[one] for one in ids]
     storage.write_table(request.out, ids, labels, found.features, storage.canonical(about))
@@ -88,12 +68,12 @@ def run(request: FeatureOptions) -> bool:
     return not (listed.skipped or found.skipped)
 
 
-def _checked(request: FeatureOptions) -> Describer:
+def _checked(request: Any) -> Describer:
     """How to describe the pictures; without a codebook where its words are still to be learnt.
 
     Whatever cannot work raises here, before the work.
     """
-    out, like, codebook, saved = request.out, request.like, request.codebook, request.saved
+    out, like, codebook, saved = request.out, request.like, request.codebook, _saved(request)
     storage.check_form(out)
     check_writable(out)
     if request.words is not None and codebook is not None:
@@ -117,7 +97,7 @@ def _checked(request: FeatureOptions) -> Describer:
     return known
 
 
-def _like(request: FeatureOptions) -> Describer:
+def _like(request: Any) -> Describer:
     """How the features of a table, or of a model of pictures, were made."""
     like, codebook = request.like, request.codebook
     assert like is not None
@@ -149,9 +129,15 @@ def _like(request: FeatureOptions) -> Describer:
     return known
 
 
-def _given(request: FeatureOptions, *names: str) -> str:
+def _given(request: Any, *names: str) -> str:
     given = [name for name in names if getattr(request, name) is not None]
     return " and ".join(f"--{name.replace('_', '-')}" for name in given)
+
+
+def _saved(request: Any) -> Path | None:
+    """The file to save the codebook in; None if --codebook names a saved one."""
+    named: Path | None = request.save_codebook
+    return named or (_beside(request.out) if request.codebook is None else None)
 
 
 def _beside(table: Path) -> Path:
@@ -169,9 +155,9 @@ def _load(path: Path) -> Codebook:
     return codebook_in(path)
 
 
-def _check_replaced(request: FeatureOptions, codebook: Codebook) -> None:
+def _check_replaced(request: Any, codebook: Codebook) -> None:
     """Raise InvalidInput if other words would be replaced in a file that was not named."""
-    path = request.saved
+    path = _saved(request)
     if path is None or request.save_codebook is not None or not path.exists():
         return
     with suppress(InvalidInput):
@@ -186,9 +172,7 @@ def _counter(bar: Callable[[float, str], None], what: str) -> extraction.Progres
     return lambda done, total: bar(done / total, f"{done} of {total} {what}")
 
 
-def _summarise(
-    request: FeatureOptions, listed: Listing, found: extraction.Extraction, new: bool
-) -> None:
+def _summarise(request: Any, listed: Listing, found: extraction.Extraction, new: bool) -> None:
     skipped = dict(listed.skipped)
     skipped |= {listed.pictures[row].name: why for row, why in found.skipped.items()}
     for name, why in sorted(skipped.items()):
@@ -198,7 +182,8 @@ def _summarise(
     print(f"{n} pictures of {d} numbers each ({origin}), {len(skipped)} skipped.")
     print(f"Written: {request.out}")
     if new:
-        elsewhere = f" --codebook {request.saved}" if request.saved != _beside(request.out) else ""
-        print(f"New visual words: {request.saved}")
+        saved = _saved(request)
+        elsewhere = f" --codebook {saved}" if saved != _beside(request.out) else ""
+        print(f"New visual words: {saved}")
         later = f"knowmore features ... --like {request.out}{elsewhere}"
         print(f"Only features in the same words can be compared. For pictures to come: {later}")

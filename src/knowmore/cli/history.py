@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 import knowmore
+from knowmore.cli import showing
 from knowmore.cli.options import DryRun, Json, Model, NewModel, Yes
 
 Objective = Literal["loo", "marginal_likelihood"]
@@ -15,15 +16,11 @@ Objective = Literal["loo", "marginal_likelihood"]
 
 def log(model: Model, as_json: Json = False) -> None:
     """What was done to the model, and when; what was undone is marked."""
-    from knowmore.cli.showing import show_fields, show_json
     from knowmore.workbench import history
 
     with knowmore.open(model) as store:
         entries = history(store)
-    if as_json:
-        show_json(entries)
-    elif entries:
-        show_fields(entries)
+    showing.show_rows(entries, as_json)
 
 
 def undo(model: Model, as_json: Json = False) -> None:
@@ -37,19 +34,18 @@ def redo(model: Model, as_json: Json = False) -> None:
 
 
 def _travel(model: Path, verb: str, as_json: bool) -> None:
-    from knowmore.cli.showing import counted, progress_bar, show_json
     from knowmore.workbench import history_entry
 
-    with knowmore.open(model) as store, progress_bar(verb):
+    with knowmore.open(model) as store, showing.progress_bar(verb):
         entry = store.undo() if verb == "undo" else store.redo()
         held = len(store)
     if as_json:
-        show_json({**history_entry(entry), "examples": held})
+        showing.show_json({**history_entry(entry), "examples": held})
     else:
         done = "Undone" if verb == "undo" else "Done again"
         print(
-            f"{done}: {entry.verb} of {counted(entry.count)}, entry {entry.number}. "
-            f"{model} holds {counted(held)}."
+            f"{done}: {entry.verb} of {showing.counted(entry.count)}, entry {entry.number}. "
+            f"{model} holds {showing.counted(held)}."
         )
 
 
@@ -70,27 +66,26 @@ def restore(
     forgotten since the copy was made is forgotten again, if the file that is replaced can
     still be read. If it is lost or damaged, nobody knows: forget again yourself.
     """
-    from knowmore.cli.showing import confirm, counted, forgotten_in_words, show_json, talk
     from knowmore.store import restore
 
     there = f"Put {copy} in the place of {model}? What was learnt since is lost."
-    if model.exists() and not confirm(there, yes or as_json):
-        talk("Nothing was changed.")
+    if model.exists() and not showing.confirm(there, yes or as_json):
+        showing.talk("Nothing was changed.")
         return
     done = restore(model, copy, again=again)
     if as_json:
         counts = {"forgotten": len(done.forgotten), "changed": len(done.changed)}
         shown = {"model": str(model), "examples": done.examples, **counts}
-        show_json({**shown, "warning": done.warning})
+        showing.show_json({**shown, "warning": done.warning})
         return
-    print(f"Restored from {copy}: {model} holds {counted(done.examples)}.")
+    print(f"Restored from {copy}: {model} holds {showing.counted(done.examples)}.")
     if done.forgotten or done.changed:
-        what = forgotten_in_words(len(done.forgotten), len(done.changed))
-        talk(
+        what = showing.forgotten_in_words(len(done.forgotten), len(done.changed))
+        showing.talk(
             f"Forgotten again, as it had been since the copy was made: {what}. To keep it: --again."
         )
     if done.warning:
-        talk(done.warning)
+        showing.talk(done.warning)
 
 
 def verify(
@@ -109,41 +104,38 @@ def verify(
     import json
 
     from knowmore._base import check_writable, written
-    from knowmore.cli.showing import plain, progress_bar, show_json, talk
 
     if certificate is not None:
         check_writable(certificate)
-    with knowmore.open(model) as store, progress_bar("fitting again"):
+    with knowmore.open(model) as store, showing.progress_bar("fitting again"):
         answer = store.verify(fast=fast)
     document = answer.certificate()
     if certificate is not None:
         with written(certificate) as file:
-            file.write(json.dumps(document, indent=2, default=plain).encode() + b"\n")
+            file.write(json.dumps(document, indent=2, default=showing.plain).encode() + b"\n")
     if as_json:
-        show_json({"ok": answer.ok, **document})
+        showing.show_json({"ok": answer.ok, **document})
     else:
         print(answer)
     if certificate is not None:
-        talk(f"Written: {certificate}")
+        showing.talk(f"Written: {certificate}")
     if not answer.ok:
         raise typer.Exit(1)
 
 
 def status(model: Model, as_json: Json = False) -> None:
     """What the model holds: examples by class, contributors, features, settings, size."""
-    from knowmore.cli.showing import show_json
     from knowmore.workbench import status
 
     with knowmore.open(model) as store:
         answer = status(store)
     if as_json:
-        show_json(answer)
+        showing.show_json(answer)
     else:
         _show_status(answer)
 
 
 def _show_status(answer: dict[str, Any]) -> None:
-    from knowmore.cli.showing import show_table
 
     columns = answer["columns"] or ()
     more = ", ..." if len(columns) > 6 else ""
@@ -165,7 +157,7 @@ def _show_status(answer: dict[str, Any]) -> None:
     ):
         if counts:
             print()
-            show_table(headings, [list(pair.values()) for pair in counts])
+            showing.show_table(headings, [list(pair.values()) for pair in counts])
 
 
 def tune(
@@ -179,15 +171,14 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Find better settings of the kernel and the noise, and keep them; `undo` takes them back."""
-    from knowmore.cli.showing import progress_bar, show_json, show_table
     from knowmore.workbench import tune
 
-    with knowmore.open(model) as store, progress_bar("tuning"):
+    with knowmore.open(model) as store, showing.progress_bar("tuning"):
         answer = tune(store, objective, restarts, subset, dry_run=dry_run)
     changes = [list(change) for change in answer.changes]
     if as_json:
         names = ("parameter", "before", "after")
-        show_json(
+        showing.show_json(
             {
                 "before": answer.before,
                 "after": answer.after,
@@ -198,7 +189,7 @@ def tune(
             }
         )
     elif changes:
-        show_table(("parameter", "before", "after"), changes)
+        showing.show_table(("parameter", "before", "after"), changes)
         kept = "would rise" if dry_run else "rose"
         print(f"\nThe objective {kept} from {answer.before:.6g} to {answer.after:.6g}.")
         print(

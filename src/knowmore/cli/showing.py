@@ -11,9 +11,6 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from knowmore._base import DIGITS, digits_of, written_cell
-from knowmore.errors import InvalidInput
-
 if TYPE_CHECKING:
     from knowmore.distributed import Refreshed
 
@@ -58,6 +55,8 @@ def show_table(
     widths : those of a table that goes on; then the header is not printed again
     digits : the number of significant digits by column; the others have four
     """
+    from knowmore._base import DIGITS
+
     header = [name.translate(_VISIBLE) for name in header]
     figures = [digits.get(name, DIGITS) for name in header]
     cells = [[cell_text(*cell) for cell in zip(row, figures, strict=True)] for row in rows]
@@ -72,9 +71,12 @@ def show_table(
     return list(widths)
 
 
-def show_fields(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print dictionaries of the same keys as a table."""
-    show_table(list(rows[0]), [list(row.values()) for row in rows])
+def show_rows(rows: Sequence[Mapping[str, Any]], as_json: bool = False) -> None:
+    """Print dictionaries of the same keys as a table, if there are any, or as JSON."""
+    if as_json:
+        show_json(rows)
+    elif rows:
+        show_table(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def show_predictions(found: Iterable[Any], is_classifier: bool, form: str) -> None:
@@ -82,6 +84,8 @@ def show_predictions(found: Iterable[Any], is_classifier: bool, form: str) -> No
 
     found : the ids of the records in each block, and the predictions for them
     """
+    from knowmore._base import digits_of, written_cell
+
     writer = csv.writer(sys.stdout, lineterminator="\n")
     columns = _CLASSES if is_classifier else _VALUES
     widths: list[int] | None = None
@@ -106,10 +110,10 @@ def show_predictions(found: Iterable[Any], is_classifier: bool, form: str) -> No
             sys.stdout.flush()
 
 
-def cell_text(value: Any, digits: int = DIGITS) -> str:
+def cell_text(value: Any, digits: int) -> str:
     """A value as a cell of a table, a float with so many significant digits.
 
-    >>> [cell_text(value) for value in (0.123456, 7, None, True, "two\\nlines", "\\x1b[2J")]
+    >>> [cell_text(value, 4) for value in (0.123456, 7, None, True, "two\\nlines", "\\x1b[2J")]
     ['0.1235', '7', '', 'yes', 'two lines', '\\\\x1b[2J']
     """
     if value is None or value is False:
@@ -138,8 +142,13 @@ def _bold(text: str) -> str:
     return text if plain else f"\x1b[1m{text}\x1b[0m"
 
 
-def show_refreshed(found: Refreshed) -> None:
+def show_refreshed(found: Refreshed, as_json: bool) -> None:
     """Print which sums of a folder were computed, skipped and left alone."""
+    if as_json:
+        names = ("computed", "stale", "skipped", "orphans", "apart")
+        stale = {str(path): why for path, why in found.stale.items()}
+        show_json({name: getattr(found, name) for name in names} | {"stale": stale})
+        return
     for path in found.computed:
         print(f"Computed: {path}")
     for path, why in found.stale.items():
@@ -187,6 +196,8 @@ def progress_bar(what: str) -> Iterator[Progress]:
 
 def lines_of(path: str) -> list[str]:
     """The lines of a text file, or of standard input for "-", without blank ones."""
+    from knowmore.errors import InvalidInput
+
     try:
         if path == "-":
             text = sys.stdin.read()

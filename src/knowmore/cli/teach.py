@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import knowmore
+from knowmore.cli import showing
 from knowmore.cli.options import (
     DryRun,
     Id,
@@ -25,11 +26,6 @@ from knowmore.cli.options import (
 if TYPE_CHECKING:
     from knowmore.store import Forgotten, Preview
     from knowmore.workbench import LearnOptions, Learnt
-
-_REACH = (
-    "Blocks of the disk that were freed, snapshots and backups are beyond the reach of this "
-    "command."
-)
 
 
 def init(
@@ -52,12 +48,11 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Make an empty model. `learn` makes one, too: of kind gp."""
-    from knowmore.cli.showing import show_json
     from knowmore.workbench import make
 
     make(model, kind, features=features, words=words, source=source, supports=supports)
     if as_json:
-        show_json({"model": str(model), "kind": kind})
+        showing.show_json({"model": str(model), "kind": kind})
     else:
         print(
             f"Made {model}, an empty model of kind {kind}. Teach it: knowmore learn {model} SOURCE"
@@ -98,19 +93,18 @@ def learn(
     """
     from dataclasses import asdict
 
-    from knowmore.cli.showing import progress_bar, show_json, show_skipped, talk
     from knowmore.workbench import LearnOptions, learn
 
     request = LearnOptions(model, source, label, id_, contributor, origin, sync, dry_run, again)
-    with progress_bar("learning") as progress:
+    with showing.progress_bar("learning") as progress:
         found, read = learn(request, progress)
-    show_skipped(read.skipped)
+    showing.show_skipped(read.skipped)
     if as_json:
-        show_json({"model": str(model), **asdict(found), "dry_run": dry_run})
+        showing.show_json({"model": str(model), **asdict(found), "dry_run": dry_run})
     else:
         _report_learnt(found, request, read.name)
     if found.warning:
-        talk(found.warning)
+        showing.talk(found.warning)
         raise typer.Exit(1)
     if found.unreadable:
         raise typer.Exit(3)
@@ -129,7 +123,6 @@ def relabel(
 
     On a terminal it asks first if a known class has a similar name; in a script it says so.
     """
-    from knowmore.cli.showing import confirm, show_json, talk
     from knowmore.workbench import ids_named, label_named, new_label
 
     with knowmore.open(model) as store:
@@ -137,20 +130,20 @@ def relabel(
         note, is_doubtful = new_label(store, new)
         examples = store.examples
         old = examples.labels[examples.rows((one,))[0]].item()
-        if is_doubtful and not dry_run and not confirm(f"{note} Make it?", yes or as_json):
-            talk("Nothing was changed.")
+        if is_doubtful and not dry_run and not showing.confirm(f"{note} Make it?", yes or as_json):
+            showing.talk("Nothing was changed.")
             return
         if not dry_run and new != old:
             store.relabel([one], [new], contributor=contributor)
     if as_json:
-        show_json({"id": one, "before": old, "label": new, "dry_run": dry_run})
+        showing.show_json({"id": one, "before": old, "label": new, "dry_run": dry_run})
     elif new == old:
         print(f"Nothing was changed: the label of {one} is {old} already.")
     else:
         would = "Would be relabelled" if dry_run else "Relabelled"
         print(f"{would}: {one}, from {old} to {new}.")
         if note:
-            talk(note)
+            showing.talk(note)
 
 
 def replace(
@@ -166,7 +159,6 @@ def replace(
     as_json: Json = False,
 ) -> None:
     """Give an example other features. Its label stays; `learn` replaces many at a time."""
-    from knowmore.cli.showing import show_json
     from knowmore.workbench import ids_named, one_row
 
     with knowmore.open(model) as store:
@@ -178,27 +170,29 @@ def replace(
             (record,) = store.records([one])
             store.replace([one], X, contents=[record.content])
     if as_json:
-        show_json({"id": one, "dry_run": dry_run})
+        showing.show_json({"id": one, "dry_run": dry_run})
     else:
         print(f"{'Would be replaced' if dry_run else 'Replaced'}: {one}.")
+
+
+_IdsFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="A file of ids, one on each line; - for standard input."),
+]
+_AllOf = Annotated[str | None, typer.Option(metavar="NAME", help="All examples of a contributor.")]
+_AllFrom = Annotated[str | None, typer.Option(metavar="NAME", help="All examples from a source.")]
+_NoMark = Annotated[
+    bool, typer.Option("--no-mark", help="Keep no hash: `learn` may bring them back.")
+]
 
 
 def forget(
     model: Model,
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Examples.")] = None,
-    ids_file: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="A file of ids, one on each line; - for standard input."),
-    ] = None,
-    contributor: Annotated[
-        str | None, typer.Option(metavar="NAME", help="All examples of a contributor.")
-    ] = None,
-    origin: Annotated[
-        str | None, typer.Option(metavar="NAME", help="All examples from a source.")
-    ] = None,
-    no_mark: Annotated[
-        bool, typer.Option("--no-mark", help="Keep no hash: `learn` may bring them back.")
-    ] = False,
+    ids_file: _IdsFile = None,
+    contributor: _AllOf = None,
+    origin: _AllFrom = None,
+    no_mark: _NoMark = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: Json = False,
@@ -211,52 +205,31 @@ def forget(
     asks first; in a script it does not. Exit code 1: bytes of them were found afterwards,
     and are listed.
     """
-    from knowmore.cli.showing import confirm, lines_of, progress_bar, show_json, talk
     from knowmore.store import Forgotten
     from knowmore.workbench import ids_named, preview_forget
 
-    _check_one_given(
-        {
-            "Ids": ids or None,
-            "--ids-file": ids_file,
-            "--contributor": contributor,
-            "--origin": origin,
-        }
-    )
+    whose = {"--contributor": contributor, "--origin": origin}
+    _check_one_given({"Ids": ids or None, "--ids-file": ids_file, **whose})
     with knowmore.open(model) as store:
         names = None
         if contributor is None and origin is None:
-            names = ids_named(store, ids or lines_of(str(ids_file)), undone=True)
-        whose = {"contributor": contributor, "origin": origin}
-        plan, stay = preview_forget(store, names, **whose)
-        what, would = _forgotten(plan), _stays(plan, would=True)
-        if not dry_run and not confirm(f"Forget {what} for ever?{would}", yes or as_json):
-            talk("Nothing was forgotten.")
+            names = ids_named(store, ids or showing.lines_of(str(ids_file)), undone=True)
+        plan, left = preview_forget(store, names, contributor=contributor, origin=origin)
+        question = f"Forget {_forgotten(plan)} for ever?{_stays(plan, would=True)}"
+        if not dry_run and not showing.confirm(question, yes or as_json):
+            showing.talk("Nothing was forgotten.")
             return
         done = Forgotten(0, [])
         if not dry_run:
-            with progress_bar("forgetting"):
-                done = store.forget(names, **whose, mark=not no_mark)
-        left = stay if dry_run else len(store)
+            with showing.progress_bar("forgetting"):
+                done = store.forget(names, contributor=contributor, origin=origin, mark=not no_mark)
+            left = len(store)
     if as_json:
-        show_json(
-            {
-                "forgotten": len(plan.leaving),
-                "changed": len(plan.changing),
-                "erased": len(plan.erasing),
-                "examples": left,
-                "traces": len(done.traces),
-                "warning": done.warning,
-                "kept": list(done.kept),
-                "dry_run": dry_run,
-            }
-        )
-    elif dry_run:
-        print(f"Would be forgotten: {what}; {left} would stay.{would}")
+        showing.show_json(_forgotten_json(done, plan, left) | {"dry_run": dry_run})
     else:
-        _report_forgotten(done, plan, left)
+        _report_forgotten(done, plan, left, dry_run)
     if done.warning:
-        talk(done.warning)
+        showing.talk(done.warning)
         raise typer.Exit(1)
 
 
@@ -272,24 +245,22 @@ def merge(
     as_json: Json = False,
 ) -> None:
     """Learn all examples of another model, of the same kind and settings."""
-    from knowmore.cli.showing import counted, progress_bar, show_json
     from knowmore.workbench import merge
 
     with knowmore.open(model) as mine, knowmore.open(other) as theirs:
         count = len(theirs)
-        with progress_bar("merging"):
+        with showing.progress_bar("merging"):
             merge(mine, theirs, again=again, dry_run=dry_run)
         held = len(mine) + dry_run * count
     if as_json:
-        show_json({"added": count, "examples": held, "dry_run": dry_run})
+        showing.show_json({"added": count, "examples": held, "dry_run": dry_run})
     else:
-        print(f"{'Would be: ' if dry_run else ''}{count} added. {model} holds {counted(held)}.")
+        would = "Would be: " if dry_run else ""
+        print(f"{would}{count} added. {model} holds {showing.counted(held)}.")
 
 
 def _report_learnt(found: Learnt, request: LearnOptions, name: str) -> None:
     """Print what was learnt from the source of this name, and notes on it."""
-    from knowmore.cli.showing import counted
-
     would = "Would be: " if request.dry_run else ""
     parts = [f"{found.added} added", f"{found.skipped} skipped", f"{found.replaced} replaced"]
     if found.vanished or not found.elsewhere:
@@ -303,41 +274,44 @@ def _report_learnt(found: Learnt, request: LearnOptions, name: str) -> None:
         if count:
             parts.append(f"{count} {what}")
     holds = "would hold" if request.dry_run else "holds"
-    print(f"{would}{', '.join(parts)}. {request.model} {holds} {counted(found.examples)}.")
+    print(f"{would}{', '.join(parts)}. {request.model} {holds} {showing.counted(found.examples)}.")
     _note_learnt(found, request, name)
 
 
 def _note_learnt(found: Learnt, request: LearnOptions, name: str) -> None:
-    from knowmore.cli.showing import talk
 
     for sentence in found.kept:
-        talk(sentence)
+        showing.talk(sentence)
     if found.ids == "content":
         same = f"; {found.repeated} repeated ones count once" if found.repeated else ""
-        talk(
+        showing.talk(
             f"The rows have no ids, so their contents serve as such: a row that changes is a "
             f"new one{same}."
         )
     if found.values:
-        talk(
+        showing.talk(
             f"The labels are {found.values} different numbers. To predict numbers, start anew: "
             f"knowmore init OTHER.km --kind gp-regression"
         )
     if found.forgotten_before:
-        talk("What was forgotten before is not learnt again. To learn it all the same: --again.")
+        showing.talk(
+            "What was forgotten before is not learnt again. To learn it all the same: --again."
+        )
     if request.contributor is not None and found.named:
         done = found.added + found.skipped + found.replaced + found.moved
         others = done + found.forgotten_before - found.named
-        talk(
+        showing.talk(
             f"{found.named} records name their own contributor; --contributor "
             f"{request.contributor!r} is used for the other {others}."
         )
     if found.elsewhere:
-        talk(_elsewhere(found, request.origin or name, advise=request.origin is None))
+        showing.talk(_elsewhere(found, request.origin or name, advise=request.origin is None))
     if found.vanished and not request.sync:
-        talk("What vanished from the source is still held. To forget it: --sync.")
+        showing.talk("What vanished from the source is still held. To forget it: --sync.")
     if found.moved and not request.sync:
-        talk("What moved has the label of its new folder, and its old id. To rename it: --sync.")
+        showing.talk(
+            "What moved has the label of its new folder, and its old id. To rename it: --sync."
+        )
 
 
 def _elsewhere(found: Learnt, source: str, advise: bool) -> str:
@@ -376,22 +350,37 @@ def _check_one_given(given: dict[str, object]) -> None:
 
 
 def _forgotten(plan: Preview) -> str:
-    from knowmore.cli.showing import forgotten_in_words
 
-    return forgotten_in_words(len(plan.leaving), len(plan.changing) + len(plan.erasing))
+    return showing.forgotten_in_words(len(plan.leaving), len(plan.changing) + len(plan.erasing))
 
 
-def _report_forgotten(done: Forgotten, plan: Preview, left: int) -> None:
+def _forgotten_json(done: Forgotten, plan: Preview, left: int) -> dict[str, Any]:
+    return {
+        "forgotten": len(plan.leaving),
+        "changed": len(plan.changing),
+        "erased": len(plan.erasing),
+        "examples": left,
+        "traces": len(done.traces),
+        "warning": done.warning,
+        "kept": list(done.kept),
+    }
+
+
+def _report_forgotten(done: Forgotten, plan: Preview, left: int, dry_run: bool) -> None:
     """Print how many examples are gone and stay, and traces and settings that stay."""
-    from knowmore.cli.showing import talk
-
+    what, stays = _forgotten(plan), _stays(plan, would=dry_run)
+    if dry_run:
+        print(f"Would be forgotten: {what}; {left} would stay.{stays}")
+        return
     nothing = "No row" if done.kept else "Nothing"
     nothing = "" if done.warning else f" {nothing} of them is left in the file or beside it."
-    stays = _stays(plan, would=False)
-    print(f"Forgotten: {_forgotten(plan)}; {left} stay.{nothing}{stays}")
+    print(f"Forgotten: {what}; {left} stay.{nothing}{stays}")
     for sentence in done.kept:
         print(sentence)
-    talk(_REACH)
+    showing.talk(
+        "Blocks of the disk that were freed, snapshots and backups are beyond the reach of this "
+        "command."
+    )
 
 
 def _stays(plan: Preview, *, would: bool) -> str:
