@@ -114,16 +114,10 @@ def _pool(path: Path, word: str) -> UnlabelledPool:
     return found
 
 
-def _read_pool(*arguments: Any) -> UnlabelledPool:
-    """Read a pool that a page gives; the readers are loaded by the first."""
-    from knowmore.workbench import pool_for
-
-    return pool_for(*arguments)
-
-
 def _server(path: Path, door: Door, pool: UnlabelledPool | None) -> Any:
     load_without_pandas()
     from knowmore.studio import create_app
+    from knowmore.workbench import pool_for
 
     uvicorn = optional("uvicorn", "studio")
     usual: Any = uvicorn.Server
@@ -134,7 +128,7 @@ def _server(path: Path, door: Door, pool: UnlabelledPool | None) -> Any:
             super().handle_exit(*arguments)
 
     config = uvicorn.Config(
-        create_app(path, door, pool, _read_pool),
+        create_app(path, door, pool, pool_for),
         log_level="warning",
         server_header=False,
         http=impatient(_IDLE),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _BYTES = 2**28
 # So many different numbers, each in at most so few examples, seem to be values to predict.
 _MANY, _FEW = 20, 5
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,19 +39,10 @@ class LearnBatch:
 
     def of(self, rows: list[int]) -> LearnBatch:
         """Some of the records."""
-
-        def some(column: list[T]) -> list[T]:
-            return [column[i] for i in rows]
-
-        return LearnBatch(
-            self.X[rows] if isinstance(self.X, np.ndarray) else some(self.X),
-            some(self.labels),
-            some(self.ids),
-            some(self.contents),
-            some(self.contributors),
-            some(self.places),
-            self.hashed,
-        )
+        X = self.X[rows] if isinstance(self.X, np.ndarray) else [self.X[i] for i in rows]
+        names = "labels", "ids", "contents", "contributors", "places"
+        some: dict[str, Any] = {name: [getattr(self, name)[i] for i in rows] for name in names}
+        return replace(self, X=X, **some)
 
 
 class SeenRecords:

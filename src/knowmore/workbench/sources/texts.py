@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -216,15 +215,16 @@ def _usable(
     skipped: dict[str, str] | None,
 ) -> RecordBlock | None:
     """A block of all lines, or of the usable ones if `skipped` takes the others."""
-    if skipped is None:
-        return _block(name, [(n, _object(name, n, line)) for n, line in some], plan, wanted)
     rows = []
     for number, line in some:
         try:
             row = _object(name, number, line)
-            _block(name, [(number, row)], plan, wanted)
+            if skipped is not None:
+                _block(name, [(number, row)], plan, wanted)
             rows.append((number, row))
         except InvalidInput as error:
+            if skipped is None:
+                raise
             place = f"line {number}"
             why = str(error).removeprefix(f"{name!r}, {place}").lstrip(",: ")
             skipped[place] = why
@@ -296,24 +296,18 @@ def _object(name: str, number: int, line: bytes) -> dict[str, Any]:
 def _chunks(path: Path | None) -> Iterator[list[tuple[int, bytes]]]:
     """Lines that are not blank, with their numbers, as many as have come each time."""
     rest, number = b"", 0
-    with _descriptor(path) as descriptor:
-        while data := os.read(descriptor, _CHUNK):
-            *lines, rest = (rest + data).split(b"\n")
-            chunk = [(number + 1 + i, line) for i, line in enumerate(lines) if line.strip()]
-            number += len(lines)
-            if chunk:
-                yield chunk
-        if rest.strip():
-            yield [(number + 1, rest)]
-
-
-@contextmanager
-def _descriptor(path: Path | None) -> Iterator[int]:
-    if path is None:
-        yield sys.stdin.fileno()
-        return
+    which = sys.stdin.fileno() if path is None else path
     try:
-        with path.open("rb") as file:
-            yield file.fileno()
+        with open(which, "rb", buffering=0, closefd=path is not None) as file:
+            while data := file.read(_CHUNK):
+                *lines, rest = (rest + data).split(b"\n")
+                chunk = [(number + 1 + i, line) for i, line in enumerate(lines) if line.strip()]
+                number += len(lines)
+                if chunk:
+                    yield chunk
     except OSError as error:
+        if path is None:
+            raise
         raise InvalidInput(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
+    if rest.strip():
+        yield [(number + 1, rest)]
