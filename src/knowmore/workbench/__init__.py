@@ -6,14 +6,18 @@ shows.
 
 from knowmore.workbench.asking import GAUSSIAN as GAUSSIAN
 from knowmore.workbench.asking import TUNABLE as TUNABLE
+from knowmore.workbench.asking import ClassEvaluation as ClassEvaluation
+from knowmore.workbench.asking import ValueEvaluation as ValueEvaluation
 from knowmore.workbench.asking import estimator_of as estimator_of
+from knowmore.workbench.asking import evaluate as evaluate
 from knowmore.workbench.asking import explain as explain
+from knowmore.workbench.asking import export as export
+from knowmore.workbench.asking import history as history
+from knowmore.workbench.asking import history_entry as history_entry
 from knowmore.workbench.asking import open_suspects as open_suspects
+from knowmore.workbench.asking import status as status
 from knowmore.workbench.asking import suspects as suspects
 from knowmore.workbench.asking import tune as tune
-from knowmore.workbench.evaluating import ClassEvaluation as ClassEvaluation
-from knowmore.workbench.evaluating import ValueEvaluation as ValueEvaluation
-from knowmore.workbench.evaluating import evaluate as evaluate
 from knowmore.workbench.learning import LearnOptions as LearnOptions
 from knowmore.workbench.learning import Learnt as Learnt
 from knowmore.workbench.learning import learn as learn
@@ -45,9 +49,5 @@ from knowmore.workbench.previewing import merge as merge
 from knowmore.workbench.previewing import preview_edit as preview_edit
 from knowmore.workbench.previewing import preview_forget as preview_forget
 from knowmore.workbench.previewing import preview_merge as preview_merge
-from knowmore.workbench.reporting import export as export
-from knowmore.workbench.reporting import history as history
-from knowmore.workbench.reporting import history_entry as history_entry
-from knowmore.workbench.reporting import status as status
 from knowmore.workbench.sources import Source as Source
 from knowmore.workbench.sources import open_source as open_source

@@ -1,15 +1,23 @@
-"""Questions about the examples and settings of an open model: suspects, parts, tuning."""
+"""Questions about an open model: what it holds, how good it is, suspects, parts, other settings."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
 
 from knowmore import insight
+from knowmore._base import Array
 from knowmore.errors import InvalidInput, MissingData, NoExamples, UnknownId
 from knowmore.estimators import unnamed
-from knowmore.insight import LINEAR, Suspects, Tuned
-from knowmore.store import TUNE, Store
+from knowmore.insight import LINEAR, WITH_VARIANCE, Reliability, Suspects, Tuned
+from knowmore.store import TUNE, Entry, Store
 from knowmore.workbench.model import (
+    describing,
     label_named,
     meant,
     noted,
@@ -23,6 +31,11 @@ GAUSSIAN = ("gp", "gp-regression", "linear", "linear-regression", "forest", "for
 CLASSIFYING = ("gp", "lssvm", "linear", "forest", "n-plus-one")
 EXPLAINABLE = (*GAUSSIAN, "lssvm", "n-plus-one")
 TUNABLE = ("gp", "gp-regression", "lssvm")
+
+# A probability, or the share of values within one deviation, that is wrong by more is far off.
+_OFF = 0.1
+# The share of values of a normal distribution within one standard deviation.
+_WITHIN_ONE = 0.683
 
 
 def estimator_of(store: Store, kinds: tuple[str, ...] | None = None) -> Any:
@@ -45,7 +58,7 @@ def kept_rows(store: Store, estimator: Any) -> tuple[Any, ...]:
     return examples.X, examples.labels
 
 
-# -- suspects --------------------------------------------------------------------------------
+# -- suspects --------------------------------------------------------------------------------------
 
 
 def suspects(store: Store, count: int) -> tuple[list[dict[str, Any]], int, int]:
@@ -85,7 +98,7 @@ def open_suspects(store: Store) -> tuple[Suspects, int]:
     return unconfirmed, len(every) - len(unconfirmed)
 
 
-# -- parts of a prediction -------------------------------------------------------------------
+# -- parts of a prediction -------------------------------------------------------------------------
 
 
 def explain(store: Store, what: str, label: str | None = None) -> tuple[Any, dict[str, list[Any]]]:
@@ -120,7 +133,7 @@ def _row(store: Store, what: str) -> Any:
         ) from None
 
 
-# -- settings --------------------------------------------------------------------------------
+# -- settings --------------------------------------------------------------------------------------
 
 
 def tune(
@@ -137,3 +150,213 @@ def tune(
         with store.together(TUNE):
             store.set_parameters(**changed)
     return answer
+
+
+# -- how good it is --------------------------------------------------------------------------------
+
+
+def evaluate(store: Store) -> ClassEvaluation | ValueEvaluation:
+    """Leave each example out, and compare what the others say with what it is."""
+    estimator = estimator_of(store)
+    rows = kept_rows(store, estimator)
+    left = estimator.leave_one_out(*rows)
+    if predicts_values(store):
+        return ValueEvaluation(
+            np.asarray(left.labels, dtype=float), left.predicted, np.sqrt(left.variance)
+        )
+    names, judged = left.names, ~left.silent
+    truth, said = (np.searchsorted(names, labels) for labels in (left.labels, left.predicted))
+    counts = np.zeros((len(names), len(names)), dtype=int)
+    np.add.at(counts, (truth[judged], said[judged]), 1)
+    calibration = None
+    if isinstance(estimator, WITH_VARIANCE):
+        calibration = insight.reliability(estimator, reference=rows or None)
+    return ClassEvaluation(names, np.bincount(truth, minlength=len(names)), counts, calibration)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ClassEvaluation:
+    """The confusion and calibration of a classifier.
+
+    names, held : the classes, and how many examples each has, (M,)
+    counts : how many examples of each class, in rows, were taken for each, (M, M); without those
+        of which the others say nothing
+    calibration : probabilities against accuracy, if the model has probabilities
+    """
+
+    names: Array
+    held: Array
+    counts: Array
+    calibration: Reliability | None
+
+    @property
+    def accuracy(self) -> float:
+        """The share of examples that the others recognise."""
+        return float(np.trace(self.counts) / self.held.sum())
+
+    def by_class(self) -> list[tuple[Any, int, float, float | None]]:
+        """Each class with its number of examples, recall, and precision (None if never said)."""
+        right, said = np.diag(self.counts), self.counts.sum(axis=0)
+        return [
+            (name, int(n), float(r / n), float(r / s) if s else None)
+            for name, n, r, s in zip(self.names.tolist(), self.held, right, said, strict=True)
+            if n
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """The evaluation as a dictionary."""
+        found: dict[str, Any] = {
+            "examples": int(self.held.sum()),
+            "accuracy": self.accuracy,
+            "silent": int(self.held.sum() - self.counts.sum()),
+            "classes": [
+                dict(zip(("label", "examples", "recall", "precision"), row, strict=True))
+                for row in self.by_class()
+            ],
+            "confusion": {"labels": self.names, "counts": self.counts},
+            "calibration": None,
+        }
+        if self.calibration is not None:
+            bins = self.calibration.confidence, self.calibration.accuracy, self.calibration.count
+            found["calibration"] = {
+                "error": self.calibration.error,
+                "bins": [
+                    dict(zip(("confidence", "accuracy", "count"), each, strict=True))
+                    for each in zip(*(column.tolist() for column in bins), strict=True)
+                ],
+            }
+        return found
+
+    @property
+    def is_off(self) -> bool:
+        """Whether probabilities are far from the shares that are right."""
+        return self.calibration is not None and bool(self.calibration.error > _OFF)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ValueEvaluation:
+    """Targets, predictions and standard deviations of a regressor, (n,) each."""
+
+    truth: Array
+    predicted: Array
+    std: Array
+
+    def as_json(self) -> dict[str, Any]:
+        """The evaluation as a dictionary."""
+        if self.truth.ndim != 1:
+            raise InvalidInput("Only models of one target are evaluated here. Ask leave_one_out().")
+        error = self.predicted - self.truth
+        variance = float(np.var(self.truth))
+        return {
+            "examples": len(self.truth),
+            "rmse": float(np.sqrt(np.mean(error**2))),
+            "mean_absolute_error": float(np.mean(abs(error))),
+            "r2": 1 - float(np.mean(error**2)) / variance if variance else None,
+            "within_one_std": float(np.mean(abs(error) <= self.std)),
+            "within_two_std": float(np.mean(abs(error) <= 2 * self.std)),
+        }
+
+    @property
+    def is_off(self) -> bool:
+        """Whether far more, or far fewer, values than expected are within one deviation."""
+        return abs(float(self.as_json()["within_one_std"]) - _WITHIN_ONE) > _OFF
+
+
+# -- what it has been and holds --------------------------------------------------------------------
+
+
+def history(store: Store) -> list[dict[str, Any]]:
+    """The entries of the journal, the oldest first."""
+    return [history_entry(entry) for entry in store.log()]
+
+
+def history_entry(entry: Entry) -> dict[str, Any]:
+    """An entry of a store's journal as JSON has it, with its time as ISO 8601 writes it."""
+    return {
+        "number": entry.number,
+        "at": entry.at.isoformat(timespec="seconds"),
+        "verb": entry.verb,
+        "count": entry.count,
+        "id": entry.id,
+        "label": entry.label,
+        "contributor": entry.contributor,
+        "undone": entry.undone,
+    }
+
+
+def status(store: Store) -> dict[str, Any]:
+    """The contents of a model as JSON has them: `Store.status`, and what its notes and records say.
+
+    columns : the names of the features, if they have names
+    pictures : how pictures become vectors, if the model has learnt pictures
+    contributors, origins : the number of examples by name
+    settings : the parameters of the estimator; a kernel in words
+    edits, undone : entries of the journal, and how many of these are undone
+    """
+    facts, notes = store.status(), noted(store)
+    plain = (bool, int, float, str, type(None))
+    return {
+        "model": str(store.path),
+        "kind": facts.kind,
+        "examples": facts.examples,
+        "classes": None if predicts_values(store) else _pairs("label", facts.classes),
+        "features": facts.features,
+        "columns": notes.get("columns"),
+        "pictures": notes["pictures"]["about"]["kind"] if "pictures" in notes else None,
+        "contributors": _pairs("name", facts.contributors),
+        "origins": _pairs("name", Counter(record.origin for record in store.records())),
+        "kernel": facts.kernel,
+        "settings": {
+            name: value if isinstance(value, plain) else repr(value)
+            for name, value in facts.parameters.items()
+        },
+        "edits": facts.entries,
+        "undone": facts.undone,
+        "bytes": facts.size,
+        "format": facts.format,
+    }
+
+
+def _pairs(name: str, counts: Any) -> list[dict[str, Any]]:
+    """Counts as a list: in JSON only texts can be keys."""
+    return [{name: key, "examples": count} for key, count in counts.items() if key is not None]
+
+
+# -- elsewhere -------------------------------------------------------------------------------------
+
+
+def export(
+    store: Store,
+    files: dict[str, Path],
+    *,
+    path: Path | None = None,
+    done: Callable[[Path], None] = lambda file: None,
+) -> str:
+    """Write a model in these forms; returns a note on what the files take, or "".
+
+    files : the file by form: onnx, table, html, javascript
+    path : what to call the model in errors and notes; its own path if None
+    done : called after each file
+    """
+    path = store.path if path is None else path
+    if not len(store.ids_):
+        raise NoExamples(f"{str(path)!r} holds no examples yet. Teach it: knowmore learn.")
+    of_pictures = store.notes.get("pictures") is not None
+    if "html" in files and of_pictures:
+        raise InvalidInput(
+            f"{str(path)!r} has learnt pictures, and a page would ask for the "
+            f"{store.n_features_in_:,} numbers that describe one. Nothing was written. Take "
+            f"--onnx or --javascript, and describe pictures as the model does: {describing(path)}"
+        )
+    # Loaded for this question alone.
+    from knowmore.export import to_html, to_javascript, to_onnx, to_table
+
+    writers = {"onnx": to_onnx, "table": to_table, "html": to_html, "javascript": to_javascript}
+    for form, file in files.items():
+        writers[form](store, file)
+        done(file)
+    if of_pictures and not files.keys().isdisjoint(("onnx", "javascript")):
+        return f"It takes the vectors of pictures: {describing(path)}"
+    return ""
