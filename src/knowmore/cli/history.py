@@ -9,7 +9,7 @@ import typer
 
 import knowmore
 from knowmore.cli import showing
-from knowmore.cli.options import DryRun, Json, Model, NewModel, Yes
+from knowmore.cli.options import DryRun, Json, Model, Yes
 
 Objective = Literal["loo", "marginal_likelihood"]
 
@@ -50,7 +50,7 @@ def _travel(model: Path, verb: str, as_json: bool) -> None:
 
 
 def restore(
-    model: NewModel,
+    model: Model,
     copy: Annotated[
         Path, typer.Argument(metavar="COPY", help="A copy of it.", exists=True, dir_okay=False)
     ],

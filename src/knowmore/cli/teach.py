@@ -17,7 +17,6 @@ from knowmore.cli.options import (
     Kind,
     Label,
     Model,
-    NewModel,
     Pictures,
     Source,
     Yes,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def init(
-    model: NewModel,
+    model: Model,
     kind: Annotated[Kind, typer.Option(help="The kind of model.")] = "gp",
     features: Annotated[
         Pictures | None,
@@ -60,7 +59,7 @@ def init(
 
 
 def learn(
-    model: NewModel,
+    model: Model,
     source: Source,
     label: Label = None,
     id_: Id = None,

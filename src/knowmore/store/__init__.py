@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from knowmore.store.changing import Holding as Holding
 from knowmore.store.journal import FORGETS as FORGETS
 from knowmore.store.journal import Entry
 from knowmore.store.kinds import KINDS

@@ -8,15 +8,14 @@ from typing import Any, final
 import numpy as np
 from sklearn.base import is_classifier
 
-from knowmore._base import Id, Unfitted, some
+from knowmore._base import Id, some
 from knowmore.edits import Add, Edit, Relabel, Remove
 from knowmore.errors import InvalidInput, KnowmoreError, RepeatedId
 from knowmore.estimators import unnamed
 from knowmore.examples import Examples
 from knowmore.insight import LINEAR
 from knowmore.models import LeftOut
-from knowmore.store import Preview, Store
-from knowmore.store.changing import Holding
+from knowmore.store import Holding, Preview, Store
 from knowmore.workbench.model import check_same_features
 
 
@@ -102,14 +101,19 @@ def accuracy(left: LeftOut | None) -> float | None:
     return float(np.mean((left.predicted == left.labels) & ~left.silent))
 
 
-def edited(estimator: Any, examples: Examples, edit: Edit) -> tuple[Any, Examples]:
-    """An estimator of a file and its examples after an edit; those given stay as they are."""
+def _held(estimator: Any, examples: Examples) -> Holding:
+    """The state that an edit of a file with this estimator and these examples starts from."""
 
     def read(ids: tuple[Id, ...]) -> Examples:
         rows = examples.rows(ids)
         return Examples.of(examples.X[rows], examples.labels[rows], ids, examples.weights[rows])
 
-    state = Holding(unnamed(estimator), dict.fromkeys(examples.names), examples.next_id, read)
+    return Holding(estimator, dict.fromkeys(examples.names), examples.next_id, read)
+
+
+def edited(estimator: Any, examples: Examples, edit: Edit) -> tuple[Any, Examples]:
+    """An estimator of a file and its examples after an edit; those given stay as they are."""
+    state = _held(unnamed(estimator), examples)
     changed: Any
     if isinstance(edit, Remove):
         return unnamed(state.forget(edit.ids).estimator), examples.apply(edit)
@@ -162,11 +166,8 @@ def preview_merge(store: Store, other: Store) -> MergePreview:
     clashing = [name for name in other.ids_.tolist() if name in held]
     after = None
     if not clashing:
-        examples = other.examples
-        edit = Add(examples.X, examples.labels, examples.names, examples.weights)
-        # `Store.estimator` is a copy, so the merge changes nothing in the file.
-        both = unnamed(store.estimator.merge(other.estimator))
-        after = left_out(both, store.examples.apply(edit))
+        both = _held(store.estimator, store.examples).merge(other.estimator, other.examples)
+        after = left_out(unnamed(both.estimator), store.examples.apply(both.edit))
     return MergePreview(
         len(other),
         [label for label in new if label not in labels],
@@ -188,10 +189,10 @@ def merge(store: Store, other: Store, *, again: bool, dry_run: bool = False) -> 
         _check_forgotten(store, other)
     try:
         check_same_features(store, other)
-        if dry_run:
-            check_merge(store, other)
-        else:
+        if not dry_run:
             store.merge(other)
+        elif len(other):
+            _held(store.estimator, store.examples).merge(other.estimator, other.examples)
     except RepeatedId:
         raise
     except InvalidInput as error:
@@ -215,17 +216,3 @@ def _check_forgotten(store: Store, other: Store) -> None:
             f"{there} holds {count} that {here} has forgotten: {some(gone)}. Forget them there, "
             f"too, or bring them back: --again."
         )
-
-
-def check_merge(store: Store, other: Store) -> None:
-    """Merge in memory: raises what merging the files would raise."""
-    if not len(other):
-        return
-    if not len(store):
-        raise Unfitted("The file holds no examples yet. Add some before merging.")
-    held = set(store.ids_.tolist())
-    if repeated := [name for name in other.ids_.tolist() if name in held]:
-        raise RepeatedId(
-            f"Both models hold {some(repeated)}. Models merge only if they share no id."
-        )
-    store.estimator.merge(other.estimator)
