@@ -39,21 +39,19 @@ def predict(
     From standard input it answers line by line. Exit code 3: some inputs could not be used.
     """
     from knowmore.errors import InvalidInput
-    from knowmore.workbench import Predictor, check_source, open_source, predictions, wanted
+    from knowmore.workbench import Predictor, predictions
 
     if as_csv and as_json:
         raise InvalidInput("Ask for --csv or for --json, not for both.")
     with knowmore.open(model) as store:
         predictor = Predictor(store, rate, keep=True)
-        needs = wanted(store, None, id_, labelled=False, gaps=True)
-        read = [open_source(word, needs, streaming=True) for word in sources]
+        read, answers = predictions(store, predictor, sources, id_)
         for source in read:
-            check_source(store, source)
             if source.ignored:
                 names = ", ".join(map(repr, source.ignored))
                 showing.talk(f"Ignored: {names}, which the model does not know.")
         form = "csv" if as_csv else "json" if as_json else "table"
-        showing.show_predictions(predictions(store, read, predictor), predictor.is_classifier, form)
+        showing.show_predictions(answers, predictor.is_classifier, form)
     _end(*read)
 
 
@@ -138,10 +136,10 @@ def suggest(
     They are chosen one by one, each as if those before it were labelled already. `value` is what
     the criterion says of a record when it is chosen, so a later one may have a larger value.
     """
-    from knowmore.workbench import suggest
+    from knowmore.workbench import suggest, unlabelled
 
     with knowmore.open(model) as store, showing.progress_bar("choosing"):
-        read = _unlabelled(store, source, id_)
+        read = unlabelled(store, source, id_)
         rows = suggest(store, read, count, criterion)
     showing.show_rows(rows, as_json)
     _end(read)
@@ -163,10 +161,10 @@ def novel(
 
     Exit code 1: there are some.
     """
-    from knowmore.workbench import novelty
+    from knowmore.workbench import novelty, unlabelled
 
     with knowmore.open(model) as store, showing.progress_bar("comparing"):
-        read = _unlabelled(store, source, id_)
+        read = unlabelled(store, source, id_)
         rows = novelty(store, read, rate, method)
     new = [row for row in rows if row["unknown"]]
     showing.show_rows(rows if every else new, as_json)
@@ -209,15 +207,6 @@ def explain(
         base = f": it begins at {offset:.{digits}g}, and {adding} add the rest"
         print(f"{said} {score:.{digits}g}{base if offset else ''}")
         showing.show_table(header, rows[:count])
-
-
-def _unlabelled(store: Any, word: str, id_: str | None) -> Any:
-    """A source without labels for a model that can compare its records."""
-    from knowmore.workbench import GAUSSIAN, estimator_of, open_source, wanted
-
-    # A model of another kind is refused before the source is read.
-    estimator_of(store, GAUSSIAN)
-    return open_source(word, wanted(store, None, id_, labelled=False))
 
 
 def _end(*read: Any) -> None:

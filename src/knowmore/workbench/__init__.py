@@ -4,11 +4,9 @@ Each question is a function of a `Store` that returns a plain value. A face pars
 shows.
 """
 
-from knowmore.workbench.asking import GAUSSIAN as GAUSSIAN
 from knowmore.workbench.asking import TUNABLE as TUNABLE
 from knowmore.workbench.asking import ClassEvaluation as ClassEvaluation
 from knowmore.workbench.asking import ValueEvaluation as ValueEvaluation
-from knowmore.workbench.asking import estimator_of as estimator_of
 from knowmore.workbench.asking import evaluate as evaluate
 from knowmore.workbench.asking import explain as explain
 from knowmore.workbench.asking import export as export
@@ -24,7 +22,6 @@ from knowmore.workbench.learning import learn as learn
 from knowmore.workbench.making import made as made
 from knowmore.workbench.making import make as make
 from knowmore.workbench.model import check_same_features as check_same_features
-from knowmore.workbench.model import check_source as check_source
 from knowmore.workbench.model import describer_of as describer_of
 from knowmore.workbench.model import describing as describing
 from knowmore.workbench.model import ids_named as ids_named
@@ -32,11 +29,11 @@ from knowmore.workbench.model import label_named as label_named
 from knowmore.workbench.model import new_label as new_label
 from knowmore.workbench.model import one_row as one_row
 from knowmore.workbench.model import predicts_values as predicts_values
-from knowmore.workbench.model import wanted as wanted
 from knowmore.workbench.pools import UnlabelledPool as UnlabelledPool
 from knowmore.workbench.pools import novelty as novelty
 from knowmore.workbench.pools import pool_for as pool_for
 from knowmore.workbench.pools import suggest as suggest
+from knowmore.workbench.pools import unlabelled as unlabelled
 from knowmore.workbench.predicting import Judge as Judge
 from knowmore.workbench.predicting import Predictor as Predictor
 from knowmore.workbench.predicting import RowPrediction as RowPrediction
@@ -48,5 +45,3 @@ from knowmore.workbench.previewing import merge as merge
 from knowmore.workbench.previewing import preview_edit as preview_edit
 from knowmore.workbench.previewing import preview_forget as preview_forget
 from knowmore.workbench.previewing import preview_merge as preview_merge
-from knowmore.workbench.sources import Source as Source
-from knowmore.workbench.sources import open_source as open_source

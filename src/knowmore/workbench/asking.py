@@ -62,7 +62,7 @@ def kept_rows(store: Store, estimator: Any) -> tuple[Any, ...]:
 
 
 def suspects(store: Store, count: int) -> tuple[list[dict[str, Any]], int, int]:
-    """The first suspects of a classifier, the number of all, and of those that are confirmed.
+    """The first suspects of a classifier, the number of suspects, and of confirmed ones beside.
 
     A suspect is an example whose label the others contradict. Each is a dictionary: `doubt` and
     `margin` as of `insight.Suspects`, who gave the label and the features (None if unknown), and

@@ -60,6 +60,13 @@ class UnlabelledPool:
             raise InvalidInput(f"The pool has no row {one!r}.") from None
 
 
+def unlabelled(store: Store, word: str, id_: str | None) -> Source:
+    """A source without labels, for a model that can compare its records."""
+    # A model of another kind is refused before the source is read.
+    estimator_of(store, GAUSSIAN)
+    return open_source(word, wanted(store, None, id_, labelled=False))
+
+
 def suggest(
     store: Store, source: Source, count: int, criterion: str | None
 ) -> list[dict[str, Any]]:

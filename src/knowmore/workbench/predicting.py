@@ -17,11 +17,11 @@ from knowmore.insight import WITH_VARIANCE, Novelty, count_of, novelty
 from knowmore.models import Told, class_probabilities, weighed
 from knowmore.store import cache
 from knowmore.store.cache import LEARNT, Thresholds
-from knowmore.workbench.model import usable_records
+from knowmore.workbench.model import check_source, usable_records, wanted
+from knowmore.workbench.sources import Source, open_source
 
 if TYPE_CHECKING:
     from knowmore.store import Store
-    from knowmore.workbench.sources import Source
 
 # A linear model holds no rows to leave out: so many rows of the file set the threshold.
 _SAMPLE: Final = 5000
@@ -200,7 +200,14 @@ def _compared(estimator: Any, examples: Examples) -> tuple[Novelty, tuple[float,
 
 
 def predictions(
-    store: Store, sources: Sequence[Source], predictor: Predictor
-) -> Iterator[tuple[list[Id], list[RowPrediction]]]:
-    """The ids of the records in each block of some sources, and the predictions for them."""
-    return ((ids, predictor(X)) for ids, X in usable_records(store, sources))
+    store: Store, predictor: Predictor, words: Sequence[str], id_: str | None
+) -> tuple[list[Source], Iterator[tuple[list[Id], list[RowPrediction]]]]:
+    """The sources that words name; and for each block of them the ids and the predictions.
+
+    id_ : the name of the column of ids; None for the usual one
+    """
+    needs = wanted(store, None, id_, labelled=False, gaps=True)
+    sources = [open_source(word, needs, streaming=True) for word in words]
+    for source in sources:
+        check_source(store, source)
+    return sources, ((ids, predictor(X)) for ids, X in usable_records(store, sources))

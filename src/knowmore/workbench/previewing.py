@@ -72,7 +72,7 @@ def preview_forget(
     contributor: str | None = None,
     origin: str | None = None,
 ) -> tuple[Preview, int]:
-    """The examples that `Store.forget` would reach, and the number of those that would stay."""
+    """The examples that `Store.forget` would reach, and the number of examples that would stay."""
     plan = store.preview_forget(ids, contributor=contributor, origin=origin)
     leaving = len({*plan.leaving} & {*store.ids_.tolist()})
     return plan, len(store) - leaving
