@@ -337,26 +337,21 @@ class _Learning:
 
     def _follow(self) -> None:
         """Count the examples that vanished from the source, and forget them with --sync."""
-        if self.request.source == "-" and not self.request.sync:
+        found, sync = self.found, self.request.sync
+        if self.request.source == "-" and not sync:
             return
         gone = self._gone()
-        vanished = len(gone) - self.found.moved
-        self.found.vanished = vanished
-        if self.request.sync:
-            self.found.elsewhere = self._elsewhere()
-        if not (gone and self.request.sync):
+        found.vanished = len(gone) - found.moved
+        if not sync:
             return
-        self.found.forgotten = vanished
-        if not self.request.dry_run:
+        origins = (self.held[one].origin for one in self.seen.places if one in self.held)
+        others = (one for one in origins if one is not None and one != self.origin)
+        found.elsewhere = dict(Counter(others))
+        found.forgotten = found.vanished
+        if gone and not self.request.dry_run:
             # What comes back to the source is learnt again: nobody asked to forget it.
             done = self.store.forget(gone, mark=False)
-            self.found.traces, self.found.warning = len(done.traces), done.warning
-            self.found.kept = done.kept
-
-    def _elsewhere(self) -> dict[str, int]:
-        """The number of ids in this source that are held from each other named source."""
-        origins = (self.held[one].origin for one in self.seen.places if one in self.held)
-        return dict(Counter(one for one in origins if one is not None and one != self.origin))
+            found.traces, found.warning, found.kept = len(done.traces), done.warning, done.kept
 
     def _gone(self) -> list[Id]:
         """The ids of what this source had, and has not had so far."""

@@ -52,15 +52,12 @@ def npz_source(path: Path, wanted: Wanted) -> Source:
         raise InvalidInput(
             f"{name!r} has no array 'y' of labels. Name it: --label ARRAY. There are {some(names)}."
         )
-    words = path.with_suffix(".words.npz")
-    return of_arrays(name, arrays, about=about, words=words, gaps=wanted.gaps)
+    return _of_arrays(path, arrays, about, gaps=wanted.gaps)
 
 
-def of_arrays(
-    name: str, arrays: dict[str, Array], *, about: Any, words: Path, gaps: bool
-) -> Source:
-    """The rows of X (n, d), with y, ids and contributors, (n,) each, where there are such."""
-    X = arrays["X"]
+def _of_arrays(path: Path, arrays: dict[str, Array], about: Any, *, gaps: bool) -> Source:
+    """The rows of X (n, d), with y, ids and contributors, (n,) each, as far as there are any."""
+    name, X = str(path), arrays["X"]
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise InvalidInput(
             f"{name!r}: the rows have shape {X.shape} and type {X.dtype}, not (n, d) numbers."
@@ -84,7 +81,7 @@ def of_arrays(
             columns = plain.get("y"), plain.get("ids"), plain.get("contributors")
             yield checked_block(name, rows, columns, places)
 
-    return Source(name, blocks, about=about, words=words)
+    return Source(name, blocks, about=about, words=path.with_suffix(".words.npz"))
 
 
 # -- Parquet ------------------------------------------------------------------------------------
@@ -157,8 +154,7 @@ def _feature_table(path: Path, about: Any, wanted: Wanted) -> Source:
     }
     if wanted.labelled:
         arrays["y"] = np.array(table["labels"].to_pylist())
-    words = path.with_suffix(".words.npz")
-    return of_arrays(str(path), arrays, about=about, words=words, gaps=wanted.gaps)
+    return _of_arrays(path, arrays, about, gaps=wanted.gaps)
 
 
 @contextmanager
