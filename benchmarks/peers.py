@@ -17,7 +17,7 @@ from benchmarks.table import Benchmark, Row, faster
 from benchmarks.timing import REST, interleaved
 from knowmore.edits import Add
 from knowmore.linalg import Factor, Inverse
-from knowmore.models import KernelModel
+from knowmore.models import KernelModel, matrix_rows
 
 _ADDS = 15
 
@@ -63,7 +63,7 @@ def woodbury(scale: Scale) -> Iterator[Row]:
     """The papers' own update of an explicit inverse, and coefficients for the next question."""
     for n in scale.woodbury:
         ours = classifier(n).model_
-        K = np.vstack([rows for _, rows in ours.covariance.matrix_rows()])
+        K = np.vstack([rows for _, rows in matrix_rows(ours.covariance)])
         inverse = Inverse(patience=np.inf).append(np.empty((0, n)), K)
         ways: list[tuple[str, int]] = [("direct", 1), ("direct", scale.block)]
         # k updates of rank 2 each rewrite the whole inverse: minutes at the largest size.

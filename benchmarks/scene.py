@@ -14,6 +14,7 @@ from scipy.linalg import lapack
 from sklearn.gaussian_process.kernels import RBF
 
 from knowmore import GPClassifier
+from knowmore.models import matrix_rows
 
 Array = npt.NDArray[Any]
 
@@ -169,7 +170,7 @@ def triangle(n: int) -> Array:
 @cache
 def condition(n: int) -> float:
     """LAPACK's estimate of the condition of K~ in the 1-norm."""
-    rows = _fitted(n).model_.covariance.matrix_rows()
+    rows = matrix_rows(_fitted(n).model_.covariance)
     norm = max(float(abs(K).sum(axis=1).max()) for _, K in rows)
     reciprocal, _ = lapack.dpocon(triangle(n), norm, uplo="L")
     return 1 / float(reciprocal)

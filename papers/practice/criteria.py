@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from knowmore import GPClassifier
-from knowmore.models import KernelModel, class_probabilities
+from knowmore.models import KernelModel, class_probabilities, joint
 from papers.arrays import Array
 
 CRITERIA = ("uncertainty", "weight", "impact", "emoc")
@@ -73,5 +73,5 @@ def _expected_change(model: KernelModel, X: Array, mean: Array, variance: Array)
     apart, near = abs(1 + mean), abs(1 - mean)
     surprise = (apart.sum(axis=1, keepdims=True) - apart + near) / mean.shape[1]
     expected = np.einsum("ij,ij->i", class_probabilities(mean, variance), surprise)
-    C = model.joint(X) - model.covariance.noise * np.eye(len(X))
+    C = joint(model, X) - model.covariance.noise * np.eye(len(X))
     return np.asarray(expected / variance * abs(C).mean(axis=1))

@@ -64,10 +64,8 @@ class Living(Generic[M]):
     @classmethod
     def of(cls, model: M, examples: Examples, *, settled: bool = True) -> Living[M]:
         """A fresh fit to the examples whose weight is above zero."""
-        covariance = model.covariance
-        return cls(
-            model, examples, covariance.kernel, settled, covariance.max_variance(model.examples.X)
-        )
+        kernel = model.covariance.kernel
+        return cls(model, examples, kernel, settled, max_variance(kernel, model.covariance.X))
 
     @property
     def current(self) -> M:
@@ -84,7 +82,7 @@ class Living(Generic[M]):
         with enough_memory(
             "bring the model up to date: a matrix of all pairs of examples", _REMEDY
         ):
-            followed = model.follow(examples) if same_kernel else model.refit(self.kernel, examples)
+            followed = model.follow(examples, self.kernel)
         object.__setattr__(self, "model", followed)
         return followed
 
@@ -138,8 +136,8 @@ class Living(Generic[M]):
         if not self.settled:
             if kernel is not None:
                 check_rows(kernel, examples, model.covariance.width)
-                return Living.of(model.refit(kernel, counted), examples)
-            after = after._with_width()
+                return Living.of(model.follow(counted, kernel), examples)
+            after = after.with_width()
         if isinstance(edit, (Add, Replace)):
             # By the kernel of these examples: the kernel of the model may refuse the rows.
             peak = max(peak, max_variance(after.kernel, model.covariance.seen(edit.X)))
@@ -154,7 +152,7 @@ class Living(Generic[M]):
         reserve = _reserved(size, after.reserve)
         return after if reserve is after.reserve else replace(after, reserve=reserve)
 
-    def _with_width(self) -> Living[M]:
+    def with_width(self) -> Living[M]:
         """With the kernel width of these examples, settled if there are enough of them.
 
         The first rows that are enough settle it, so adding many at once is the same as adding them

@@ -61,6 +61,64 @@ class FrozenModel(Protocol):
         """The distance of the model from the batch fit of its examples."""
 
 
+class LeavesOut(Protocol):
+    """Predictions of a model for its examples and new rows, with groups of examples left out.
+
+    All are scores (m, M), variances (m,), and whether the others carry no information, (m,).
+    """
+
+    def scores(self, groups: Array | None = None) -> Any:
+        """Predictions for the examples by the examples of other groups; groups (n,)."""
+
+    def on_rows(self, X: Array, groups: tuple[Array, Array] | None) -> Any:
+        """Predictions for new rows X (m, d).
+
+        groups : of the rows, (m,), and of the examples, (n,), which leave their own rows out
+        """
+
+
+class Model(Protocol):
+    """A frozen model of n examples with M columns of targets, as `Living` needs it."""
+
+    @property
+    def covariance(self) -> Any:
+        """The examples, the kernel and the factor."""
+
+    @property
+    def examples(self) -> Examples:
+        """The examples that the model learnt."""
+
+    @property
+    def targets(self) -> Any:
+        """The targets of the examples."""
+
+    @property
+    def names(self) -> Array:
+        """The columns of scores, (M,): the classes, or the numbers of targets."""
+
+    def admit(self, examples: Examples) -> None:
+        """Raise InvalidInput if there can be no model of these examples."""
+
+    def is_certain(self, examples: Examples, peak: float) -> bool:
+        """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`."""
+
+    def follow(self, examples: Examples, kernel: Any = None) -> Self:
+        """The batch fit of `examples`, by the smallest update that leads there.
+
+        kernel : if it is another one, the fit is from scratch; all other settings stay
+        """
+
+    def mean(self, X: Array) -> Array:
+        """The scores (m, M) of X (m, d)."""
+
+    @property
+    def left_out(self) -> LeavesOut:
+        """The examples, each predicted by the model without it."""
+
+    def residual(self) -> float:
+        """The distance of the model from the batch fit of its examples."""
+
+
 class Editable(Protocol):
     """A frozen value that holds examples and follows edits: the fitted state of an estimator."""
 

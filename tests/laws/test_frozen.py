@@ -106,7 +106,7 @@ def test_no_array_of_a_linear_model_can_be_written_to(kind, resolution):
     clf.partial_fit(X, Y).predict(X)
     for one in (clf, deepcopy(clf), pickle.loads(pickle.dumps(clf))):
         arrays = dict(shown(one.model_, {}))
-        assert {".weights", ".sums.words", ".moments[2]", ".moments[1][0]"} <= arrays.keys()
+        assert {".weights", ".sums.products[0]", ".moments[2]", ".moments[1][0]"} <= arrays.keys()
         arrays |= {key: group.first for key, group in one.model_.sums.groups.items()}
         for path, array in arrays.items():
             assert not array.flags.writeable, path

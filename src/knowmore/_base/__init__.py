@@ -33,6 +33,7 @@ from knowmore._base.arrays import leading as leading
 from knowmore._base.arrays import mixed as mixed
 from knowmore._base.arrays import norm as norm
 from knowmore._base.arrays import read_only as read_only
+from knowmore._base.arrays import remembered as remembered
 from knowmore._base.concurrency import apart as apart
 from knowmore._base.concurrency import cached_property as cached_property
 from knowmore._base.concurrency import moment as moment

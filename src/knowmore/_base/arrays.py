@@ -8,8 +8,9 @@ And answers are numbers: what overflows, or finds no memory, raises and is never
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from math import isfinite
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,8 @@ def read_only(value: T) -> T:
 class Frozen:
     """A frozen dataclass whose arrays are read-only, also in a copy or a pickle.
 
+    transient : names of derived values that are no part of a pickle
+
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
     ... class Point(Frozen):
@@ -48,6 +51,8 @@ class Frozen:
     >>> Point(np.zeros(2)).x.flags.writeable
     False
     """
+
+    transient: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         state = vars(self)
@@ -57,7 +62,8 @@ class Frozen:
 
     def __getstate__(self) -> dict[str, Any]:
         # Another thread may derive a value while a pickle goes through them.
-        return vars(self).copy()
+        state = vars(self).copy()
+        return {name: value for name, value in state.items() if name not in self.transient}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({name: read_only(value) for name, value in state.items()})
@@ -69,6 +75,20 @@ class derived(cached_property[T]):  # noqa: N801 - a decorator, as cached_proper
     def __init__(self, function: Callable[[Any], T]) -> None:
         super().__init__(lambda value: read_only(function(value)))
         self.__doc__ = function.__doc__
+
+
+def remembered(function: Callable[[Any], T]) -> Callable[[Any], T]:
+    """A function of one frozen value, which keeps the result: a derived value that stands apart."""
+    name = function.__name__
+
+    @wraps(function)
+    def known(value: Any) -> T:
+        found = vars(value)
+        if name not in found:
+            found[name] = read_only(function(value))
+        return cast("T", found[name])
+
+    return known
 
 
 class enough_memory:  # noqa: N801  it reads as a function, and is faster than a generator

@@ -34,7 +34,7 @@ from knowmore.errors import InvalidInput, NoExamples, RepeatedId
 from knowmore.estimators import ForestEstimator, Note, Plot
 from knowmore.examples import new_serials
 from knowmore.kernels import SETTLED, AnyKernel, default_kernel, rows_of_median
-from knowmore.models import DEEP, Cut, Forest, InnerNode, Leaf, Members, Sample, Tree, branch
+from knowmore.models import DEEP, Cut, Forest, InnerNode, Leaf, Members, Tree, branch
 
 # A tree is grown in about so many parts; more if there are more than half as many threads.
 _PARTS: Final = 8
@@ -201,7 +201,7 @@ def _crown(trees: Sequence[Tree], members: Sequence[Delayed], size: int) -> Crow
         for key, tree in nodes.items():
             counts, samples = zip(*(shard[key] for shard in found), strict=True)
             large = sum(counts) > max(size, tree.capacity) and depth < DEEP
-            cut = Cut.of(key, Sample.joined(samples)) if large else None
+            cut = Cut.of(key, Members.joined(samples)) if large else None
             if cut is None:
                 crown.parts[key] = tree, depth
             else:
@@ -213,14 +213,15 @@ def _crown(trees: Sequence[Tree], members: Sequence[Delayed], size: int) -> Crow
 
 def _samples(
     members: Members, trees: Sequence[Tree], cuts: Mapping[int, Cut], nodes: list[int]
-) -> dict[int, tuple[int, Sample]]:
+) -> dict[int, tuple[int, Members]]:
     """Facts about the members in one place, for the cuts of these nodes."""
-    return {
-        key: tree.sample(key, members, rows)
-        for tree in trees
-        for key, rows in tree.parted(members, cuts).items()
-        if key in nodes
-    }
+    found = {}
+    for tree in trees:
+        for key, rows in tree.parted(members, cuts).items():
+            if key in nodes:
+                counted = rows[members.weights[rows] > 0]
+                found[key] = len(counted), tree.sample(key, members, counted)
+    return found
 
 
 def _parted(members: Members, tree: Tree, cuts: Mapping[int, Cut]) -> dict[int, Members]:

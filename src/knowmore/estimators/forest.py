@@ -114,7 +114,7 @@ class ForestEstimator(EditableEstimator[Forest]):
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples: a few roundings.
 
-        The largest of all leaves: see `Covariance.residual`. All leaves are factorised, if they
+        The largest of all leaves: see `KernelModel.residual`. All leaves are factorised, if they
         were not.
         """
         return self.editable_.nonempty.residual()

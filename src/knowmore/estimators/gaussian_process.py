@@ -24,10 +24,12 @@ from knowmore.models import (
     Covariance,
     KernelModel,
     Weighting,
+    joint,
     noise_by_loo,
     normalised_values,
     one_vs_all,
     real_values,
+    score_temperature,
     unknown_rows,
 )
 
@@ -212,7 +214,7 @@ class GPRegressor(EditableRegressor[Living[KernelModel]], LivingEstimator[Kernel
         if with_std:
             return mean, np.sqrt(self._variances(model, model.variance(X)))
         if with_cov:
-            return mean, self._variances(model, model.joint(X))
+            return mean, self._variances(model, joint(model, X))
         return mean
 
     def _variances(self, model: KernelModel, variance: Array) -> Array:
@@ -252,16 +254,16 @@ class LeastSquares(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
         return KernelModel.on(covariance.anew(examples), coding, bias=bias, loss=loss)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
-        return super()._settings(model) | {"C": model.C, "bias": model.bias, "loss": model.loss}
+        return super()._settings(model) | {"C": _C(model), "bias": model.bias, "loss": model.loss}
 
     @property
     def C_(self) -> float:
         """The C in use."""
-        return float(self.editable_.model.C)
+        return _C(self.editable_.model)
 
     def model_temperature(self, model: KernelModel) -> float:
         """The temperature of a frozen model of this estimator, which may have been edited since."""
-        return model.score_temperature if checks.is_calibrated(self) else 1.0
+        return score_temperature(model) if checks.is_calibrated(self) else 1.0
 
     def _score_variance(self, model: KernelModel, X: Any) -> Array:
         return np.ones(len(X))
@@ -315,3 +317,9 @@ def _checked(estimator: Any, examples: Examples) -> tuple[str, Weighting]:
     checks.check_meaning(estimator.probability)
     loss = checks.check_loss(estimator.loss)
     return loss, checks.class_weights(estimator.class_weight, examples.labels)
+
+
+def _C(model: KernelModel) -> float:
+    """The weight of the squared errors beside the norm, 1 / sigma^2; infinite without noise."""
+    noise = model.covariance.noise
+    return 1 / noise if noise else np.inf

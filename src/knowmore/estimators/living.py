@@ -458,7 +458,7 @@ class LivingEstimator(EditableEstimator[Living[M]]):
     def residual(self) -> float:
         """How far the model is from the batch fit of its examples: a few roundings.
 
-        The backward error of its coefficients: see `Covariance.residual`.
+        The backward error of its coefficients: see `KernelModel.residual`.
         """
         return self.editable_.nonempty.residual()
 

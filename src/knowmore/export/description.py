@@ -31,7 +31,7 @@ from knowmore.kernels import (
     ExponentialIntersection,
     HistogramIntersection,
 )
-from knowmore.models import KernelModel, LinearModel
+from knowmore.models import KernelModel, LinearModel, expansion
 
 # exp(-z) is zero from here on, times any power of z.
 VANISHED = 1e4
@@ -218,7 +218,7 @@ def check_size(estimator: Any, what: str, most: int) -> None:
 def _of_kernel_model(model: KernelModel, with_variance: bool) -> tuple[Any, ...]:
     """The fields of a description from `flat` to `squares`."""
     covariance, units = model.covariance, model.targets.units
-    (A, b), squares = model.expansion, np.ones(1 if model.classes else len(model.names))
+    (A, b), squares = expansion(model), np.ones(1 if model.classes else len(model.names))
     if units is not None:
         A, b, squares = A * units.scale, b * units.scale + units.mean, units.scale**2
     flat, kernel, X = model.examples.labels.ndim == 1, tree(covariance.kernel), covariance.X

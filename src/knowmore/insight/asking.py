@@ -28,7 +28,7 @@ from knowmore.estimators import (
     fitted,
     names_in,
 )
-from knowmore.linalg import UNIT
+from knowmore.linalg import UNIT, eliminated
 from knowmore.models import Forest, KernelModel, LinearModel, Reached, Unseen, unseen
 from knowmore.transfer import NPlusOneClassifier
 
@@ -141,16 +141,17 @@ def needs_rows(how: str) -> InvalidInput:
     return InvalidInput(f"A linear model holds no rows, so it has none to leave out. {how}")
 
 
-def processes(
-    model: KernelModel | Forest, X: Array, ids: Sequence[Id] | None = None
-) -> list[Reached]:
+def processes(model: Any, X: Array, ids: Sequence[Id] | None = None) -> list[Reached]:
     """The Gaussian processes whose mean the model is, each with the rows of X (m, d) it answers.
 
     A kernel model is one; a forest has several lists, one for each tree, of those of its leaves.
 
     ids : those of the rows, if they are examples of the model
     """
-    return model.answering(X, ids)
+    if model.one_covariance:
+        return [[(model, np.arange(len(X)))]]
+    found: list[Reached] = model.answering(X, ids)
+    return found
 
 
 def removal_weights(model: KernelModel, rows: Array) -> Array:
@@ -162,7 +163,7 @@ def removal_weights(model: KernelModel, rows: Array) -> Array:
     at = np.arange(len(rows))
     E = np.zeros((len(model.examples), len(rows)))
     E[rows, at] = 1
-    P, _ = model.eliminated(E, model.covariance.factor.solve(E).astype(float))
+    P, _ = eliminated(model.border, E, model.covariance.factor.solve(E).astype(float))
     return np.asarray(P / P[rows, at])
 
 

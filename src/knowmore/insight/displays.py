@@ -247,7 +247,7 @@ def _accuracy(model: KernelModel, m: int, X: Array | None, labels: Array | None)
     """Accuracy of the model of the first m examples, on test data or by leave-one-out."""
     examples = model.examples
     model = model.follow(examples.apply(Remove(examples.names[m:])))
-    scores = model.leave_one_out()[0] if X is None else model.mean(X)
+    scores = model.left_out.scores().scores if X is None else model.mean(X)
     labels = model.examples.labels if labels is None else labels
     return float((model.names[scores.argmax(axis=1)] == labels).mean())
 

@@ -28,8 +28,8 @@ from knowmore._base import Answer, Array, a_type, choice, shape_of, some
 from knowmore.errors import InvalidInput
 from knowmore.examples import array_of_ids
 from knowmore.insight.asking import EXPLAINABLE, asked, feature_names, inputs, last_step, processes
-from knowmore.linalg import blocks
-from knowmore.models import KernelModel, LinearModel, columns_in
+from knowmore.linalg import blocks, eliminated
+from knowmore.models import KernelModel, LinearModel, columns_in, expansion
 from knowmore.transfer import NPlusOneClassifier
 
 
@@ -166,7 +166,7 @@ def _by_examples(estimator: Any, svm: Any, row: Array, label: Any) -> Explanatio
 def _terms(gp: KernelModel, row: Array, c: int) -> tuple[float, Array, Array]:
     """The offset of the score in column c, the contributions (n,), and the losses without each."""
     scores, units, k = gp.mean(row)[0], gp.targets.units, gp.covariance.cross(row)
-    A, offsets = gp.expansion
+    A, offsets = expansion(gp)
     offset = offsets[c] if units is None else units.mean[c]
     if gp.targets.prior is not None:
         # What the prior mean adds.
@@ -204,7 +204,7 @@ def _scores_without(svm: KernelModel, k: Array, scores: Array) -> Array:
     """
     if svm.bias and len(svm.examples) == 1:
         return np.zeros((1, len(scores)))
-    q, _ = svm.eliminated(k, svm.covariance.solve(k))
+    q, _ = eliminated(svm.border, k, svm.covariance.solve(k))
     if svm.border is not None:
         q = q + svm.border.v[:, None] / svm.border.s
     lost = q / svm.left_out.inverse_diagonal()[:, None]

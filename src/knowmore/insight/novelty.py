@@ -24,13 +24,15 @@ from knowmore.insight.asking import (
     reference_rows,
 )
 from knowmore.models import (
-    Told,
     Unseen,
     check_several,
     distance_left_out,
+    nearest,
+    newness_of,
     separates,
     threshold,
     unseen,
+    values_by,
 )
 
 _METHODS = ("combined", "mahalanobis", "probability", "variance", "null_space")
@@ -60,18 +62,18 @@ class Novelty(Answer):
         """The value of each example held, or reference row, had the model never seen it, (n,)."""
         left, model = self._left, self.model
         if self.method == "combined":
-            return np.asarray(model.newness.left_out)
+            return np.asarray(newness_of(model).left_out)
 
         nothing = np.zeros(len(left.ids), dtype=bool)
         alone = model.left_out.unrelated() if model.keeps_rows else nothing
-        told = Told(
+        return values_by(
+            self.method,
             left.without_classes,
             lambda: left.variance,
             lambda: np.asarray(distance_left_out(model) if model.has_gram else left.distance),
             alone,
             lambda: model.largest_variance,
         )
-        return told.values(self.method)
 
     @cached_property
     def _left(self) -> Unseen:
@@ -164,15 +166,15 @@ def novelty(model: Any, X: Any, method: str | None = None, *, reference: Any = N
 def _values(model: Any, gp: Any, method: str, rows: Any, reference: tuple[Any, ...]) -> Array:
     """How new these rows are, (m,)."""
     if method == "combined":
-        values: Array = gp.newness.values(gp, rows)
-        return values
-    return Told(
+        return newness_of(gp).values(gp, rows)
+    return values_by(
+        method,
         lambda: gp.mean(rows),
         lambda: gp.variance(rows),
-        lambda: gp.nearest(rows),
+        lambda: nearest(gp, rows) if gp.has_gram else gp.nearest(rows),
         _unrelated(model, gp, rows, reference),
         lambda: gp.largest_variance,
-    ).values(method)
+    )
 
 
 def _unrelated(model: Any, gp: Any, rows: Any, given: tuple[Any, ...]) -> Array:

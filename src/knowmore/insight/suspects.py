@@ -40,6 +40,7 @@ from knowmore.models import (
     columns_in,
     mislabelling,
     one_vs_all,
+    robust_model,
     unseen,
 )
 
@@ -219,7 +220,7 @@ def _judged(estimator: Any, frozen: Any, left: Unseen) -> Suspects:
     trial, temperature = left.trial(gaussian=gaussian), estimator.model_temperature(frozen)
     odds, rate = _odds(trial)
     if frozen.has_gram and frozen.coding is one_vs_all:
-        odds = np.minimum(odds, _odds(unseen(frozen.robust_model).trial(gaussian=gaussian))[0])
+        odds = np.minimum(odds, _odds(unseen(robust_model(frozen)).trial(gaussian=gaussian))[0])
     # A bias prefers the more frequent class even where no other example is near.
     own = scores[np.arange(len(labels)), left.codes]
     margin = np.where(left.silent, 0, scores.max(axis=1) - own)

@@ -100,7 +100,7 @@ class On(Kernel):
     def hyperparameters(self) -> list[Hyperparameter]:
         """Hyperparameters of the inner kernel, as kernel__name."""
         inner = self.kernel.hyperparameters if isinstance(self.kernel, Kernel) else []
-        return [h._replace(name=f"kernel__{h.name}") for h in inner]
+        return [Hyperparameter(f"kernel__{name}", *settings) for name, *settings in inner]
 
     def __eq__(self, other: object) -> bool:
         return (

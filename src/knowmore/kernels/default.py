@@ -8,12 +8,17 @@ chi-squared kernel, all others the RBF kernel.
 from __future__ import annotations
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
+from scipy.spatial.distance import pdist
+from sklearn.gaussian_process.kernels import RBF, Kernel
 
 from knowmore._base import Array
-from knowmore.kernels.distances import median_rbf, rows_of_median
+from knowmore.errors import InvalidInput
 from knowmore.kernels.histograms import ChiSquared, Term, pair_sums
 
+# Rows that the median distance is taken over: more would hardly move it.
+_MEDIAN_ROWS = 1000
+# With this many rows, which have about five hundred distances, the median is settled.
+SETTLED = 32
 # With fewer columns, equal sums may be chance.
 _FEW = 8
 # Sums of rows that were rounded, in half precision too, differ by less than this part.
@@ -62,3 +67,50 @@ def _median_chi_squared(X: Array) -> ChiSquared:
     D = pair_sums(Term.CHI_SQUARED, X)[np.triu_indices(len(X), 1)]
     D = D[D > 0]
     return ChiSquared(1 / float(np.median(D)) if len(D) else 1.0)
+
+
+# -- the width ------------------------------------------------------------------------------------
+
+
+def rows_to_settle_width(X: Array) -> int | None:
+    """The number of first rows of X (n, d) that settle the width of `median_rbf`; None: not yet.
+
+    At least 32, of which two differ. A kernel chosen from the data follows them up to this row and
+    stays the same from there on.
+
+    >>> rows_to_settle_width(np.zeros((50, 1))), rows_to_settle_width(np.arange(50.0)[:, None])
+    (None, 32)
+    """
+    differs = np.not_equal(X, X[:1]).any(axis=1)
+    first = max(SETTLED, int(differs.argmax()) + 1) if differs.any() else len(X) + 1
+    return first if first <= len(X) else None
+
+
+def median_rbf(X: Array) -> RBF:
+    """An RBF kernel whose length scale is the median distance between different rows of X (n, d).
+
+    This median heuristic gives the default kernel of all estimators, but for histograms. It looks
+    at no more than a thousand rows, evenly spaced. Where no two rows differ the length scale is
+    one: to a model of one point, any width is as good as another.
+
+    >>> median_rbf(np.array([[0.0], [0.0], [3.0]]))
+    RBF(length_scale=3)
+    """
+    rows = rows_of_median(len(X))
+    # In units of the largest feature, so that no square is beyond the range of numbers.
+    unit = float(abs(X[rows]).max(initial=0)) or 1.0
+    r = pdist(X[rows] / unit)
+    r = r[r > 0]
+    with np.errstate(over="ignore"):
+        width = unit * float(np.median(r)) if len(r) else 1.0
+    if not 0 < width < np.inf:
+        raise InvalidInput(
+            f"The median distance between the examples, {width:g}, cannot be a kernel's width: "
+            f"scale the features, or give a kernel. Nothing was changed."
+        )
+    return RBF(width)
+
+
+def rows_of_median(n: int) -> Array:
+    """Which of n rows `median_rbf` looks at."""
+    return np.linspace(0, n - 1, num=min(n, _MEDIAN_ROWS), dtype=int)

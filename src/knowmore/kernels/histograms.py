@@ -96,7 +96,7 @@ class AdditiveChiSquared(_Overlap):
 class _Decay(Kernel):
     """exp(-gamma D), D the distance between two histograms."""
 
-    _distance: ClassVar[Term]
+    distance: ClassVar[Term]
 
     def __init__(
         self, gamma: float = 1.0, gamma_bounds: tuple[float, float] | str = (1e-5, 1e5)
@@ -111,7 +111,7 @@ class _Decay(Kernel):
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """K(X, Y), (n, m), and on request dK / d log(gamma) = -gamma D K, (n, n, 1)."""
-        D = pair_sums(self._distance, X, Y)
+        D = pair_sums(self.distance, X, Y)
         if not eval_gradient:
             return _decay(self, D, out=D)
         K = _decay(self, D)
@@ -137,7 +137,7 @@ class ChiSquared(_Decay):
            [0.36787944, 1.        ]])
     """
 
-    _distance = Term.CHI_SQUARED
+    distance = Term.CHI_SQUARED
 
     def is_stationary(self) -> bool:
         """No: a difference counts less where the counts are larger."""
@@ -156,7 +156,7 @@ class ExponentialIntersection(StationaryKernelMixin, _Decay):
            [0.36787944, 1.        ]])
     """
 
-    _distance = Term.CITY_BLOCK
+    distance = Term.CITY_BLOCK
 
 
 def _decay(kernel: _Decay, D: Array, out: Array | None = None) -> Array:
@@ -175,7 +175,7 @@ RULES[HistogramIntersection] = RULES[AdditiveChiSquared] = KernelRule(
 # D is conditionally negative definite, so exp(-gamma D) is positive.
 RULES[ChiSquared] = RULES[ExponentialIntersection] = KernelRule(
     corner=own_corner,
-    prepare=lambda kernel, X: pair_sums(kernel._distance, X),
+    prepare=lambda kernel, X: pair_sums(kernel.distance, X),
     gradient=by_pairs(_decay, _decay_slopes),
     is_positive=lambda kernel: kernel.gamma >= 0,
 )
@@ -255,7 +255,7 @@ def _sums(term: Term, A: Any, B: Any, within: bool, is_sparse: bool) -> Array | 
         A, B, terms = plain(A), plain(B), A.size * len(B)
 
     def strip(rows: slice) -> bool:
-        sound: bool = add(term.value, A, B, K, rows.start, rows.stop, within)
+        sound: bool = add(term.value, A, B, K, (rows.start, rows.stop), within)
         if within:
             _mirror(K, rows)
         return sound

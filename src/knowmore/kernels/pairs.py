@@ -61,19 +61,21 @@ def loop(is_sparse: bool, dtype: np.dtype[Any]) -> Function:
     table = compressed(csr_array(one)) if is_sparse else plain(one)
 
     def trial(add: Function) -> None:
-        add(_MINIMUM, table, table, np.zeros((1, 1), dtype), 0, 1, False)
+        add(_MINIMUM, table, table, np.zeros((1, 1), dtype), (0, 1), False)
 
     function, order = (add_sparse, False) if is_sparse else (add_dense, {"reassoc", "nsz"})
     (add,) = compiled(trial, function, nogil=True, error_model="numpy", fastmath=order)
     return add
 
 
-def add_dense(term: int, A: Array, B: Array, K: Array, first: int, last: int, lower: bool) -> bool:
-    """Add the sums of rows A[first:last] with the rows of B to K, or to its lower triangle.
+def add_dense(term: int, A: Array, B: Array, K: Array, rows: tuple[int, int], lower: bool) -> bool:
+    """Add the sums of some rows of A with the rows of B to K, or to its lower triangle.
 
+    rows : the first, and the one behind the last
     Returns whether these rows of A are sound. Two rows by three are held in registers. At the edges
     the last row stands in for those that are missing: it is computed again, with the same result.
     """
+    first, last = rows
     A, K = A[first:last], K[first:last]
     r, m, d = len(A), last if lower else len(B), A.shape[1]
     sound = True
@@ -104,18 +106,18 @@ def add_dense(term: int, A: Array, B: Array, K: Array, first: int, last: int, lo
     return sound
 
 
-def add_sparse(term: int, A: Lists, B: Lists, K: Array, first: int, last: int, lower: bool) -> bool:
-    """Add the sums over shared bins to K[first:last], or to its lower triangle.
+def add_sparse(term: int, A: Lists, B: Lists, K: Array, rows: tuple[int, int], lower: bool) -> bool:
+    """Add the sums over shared bins to these rows of K, or to its lower triangle.
 
     A lists the bins of each row, B the rows of each bin; all lists are sorted. Where one of two
     bins is empty the term must be zero. Returns True: the values were checked before.
     """
     starts, bins, values = A
-    columns, rows, others = B
-    for i in range(first, last):
+    columns, partners, others = B
+    for i in range(rows[0], rows[1]):
         for p in range(starts[i], starts[i + 1]):
             for q in range(columns[bins[p]], columns[bins[p] + 1]):
-                j = rows[q]
+                j = partners[q]
                 if lower and j > i:
                     break
                 K[i, j] += _term(term, values[p], others[q])

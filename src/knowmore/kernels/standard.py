@@ -32,7 +32,7 @@ from sklearn.gaussian_process import kernels as sk
 from knowmore._base import Array, is_real
 from knowmore.errors import InvalidInput
 from knowmore.kernels import rules
-from knowmore.kernels.distances import distances, of_squares, squared_distances, units
+from knowmore.kernels.distances import euclidean, of_squares, squared_distances, units
 from knowmore.kernels.rules import RULES, Function, KernelRule, Pullback
 from knowmore.linalg import product
 
@@ -127,7 +127,7 @@ def _matern_cross(kernel: sk.RBF, X: Array, Y: Array) -> Array:
     nu, scale = _order(kernel), kernel.length_scale
     # Below 1/2 the slope at zero is so steep that distances count whose squares underflow.
     if nu < 0.5:
-        return matern(np.sqrt(2 * nu) * distances(X, Y, scale), nu)
+        return matern(np.sqrt(2 * nu) * euclidean(X, Y, scale), nu)
     if nu == np.inf:
         return of_squares(_gaussian, X, Y, scale)
     return of_squares(lambda D2: matern(_order_units(D2, nu), nu), X, Y, scale)
@@ -222,7 +222,7 @@ def _debye_polynomials() -> tuple[Polynomial, ...]:
 
 def _rational_quadratic_cross(kernel: sk.RationalQuadratic, X: Array, Y: Array) -> Array:
     """(1 + D2 / (2 a))^-a, also where the square of the distance overflows."""
-    a, r = kernel.alpha, distances(X, Y, kernel.length_scale)
+    a, r = kernel.alpha, euclidean(X, Y, kernel.length_scale)
     return np.asarray(np.hypot(1, r / np.sqrt(2 * a)) ** (-2 * a))
 
 

@@ -115,7 +115,7 @@ class Cholesky(Factor):
         Y = self.forward(cross, half)
         with one_thread():
             L22 = self._corner(_less_square(corner, Y), np.diagonal(corner))
-        return self._with_rows(Y, L22)
+        return self.with_rows(Y, L22)
 
     def _with_row(self, y: Array, scale: float) -> Cholesky:
         """[[L, 0], [y', l]] with l^2 = scale - y'y, which must not be lost in rounding."""
@@ -138,7 +138,7 @@ class Cholesky(Factor):
             raise NotPositiveDefinite(f"The pivot of row {row} vanishes.", row)
         return np.asarray(L22)
 
-    def _with_rows(self, Y: Array, L22: Array) -> Cholesky:
+    def with_rows(self, Y: Array, L22: Array) -> Cholesky:
         """[[L, 0], [Y', L22]], written into the last panel and new ones."""
         n, k, panels = self.size, len(L22), list(self.panels)
         for start in range(n // PANEL * PANEL, n + k, PANEL):
@@ -306,7 +306,7 @@ def _restore(dtype: np.dtype[Any], blocks: list[Array]) -> Cholesky:
     factor = Cholesky(dtype)
     for rows in blocks:
         Y, L22 = np.hsplit(rows, [factor.size])
-        factor = factor._with_rows(Y.T, L22)
+        factor = factor.with_rows(Y.T, L22)
     return factor
 
 

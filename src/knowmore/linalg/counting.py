@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from math import ldexp
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -21,20 +21,9 @@ HALF = np.int64(2**61)
 READ = tuple(map(np.dtype, (np.float64, np.float32, np.uint8)))
 
 
-class Loops(NamedTuple):
-    """The compiled loops."""
-
-    hashed: Function
-    read: Function
-    count: Function
-    accumulate: Function
-    combine: Function
-    difference: Function
-
-
 @cache
-def loops() -> Loops:
-    """The compiled loops; the first call takes a second or more.
+def loops() -> SimpleNamespace:
+    """The functions below, compiled; the first call takes a second or more.
 
     Rows that are read, and words, are read-only: to numba that is a type of its own.
     """
@@ -51,13 +40,14 @@ def loops() -> Loops:
             read(read_only(np.zeros((1, 2), kind)), ones, ones, 2.0, rows)
         for Z in np.zeros((1, 2)), np.zeros((1, 2), np.float32):
             count(Z, np.zeros(1, np.int64), whole, sums)
-            accumulate(words, np.zeros((2, 2), Z.dtype), places, places, 8, 1, False)
+            accumulate(words, np.zeros((2, 2), Z.dtype), (places, places), 8, 1, False)
         words, sums = read_only(words), read_only(sums)
         combine(words, words, -1)
-        difference(words, 1, sums, sums, places, places, True)
+        difference(words, 1, sums, sums, (places, places), True)
 
     functions = hashed, read, count, accumulate, combine, difference
-    return uninterrupted(lambda: Loops(*compiled(trial, *functions, nogil=True)))
+    made = uninterrupted(lambda: compiled(trial, *functions, nogil=True))
+    return SimpleNamespace(**{each.__name__: each for each in made})
 
 
 def hashed(
@@ -114,15 +104,17 @@ def count(Z: Array, groups: Array, weights: Array, sums: Array) -> None:
 
 
 def accumulate(
-    words: Array, C: Array, rows: Array, columns: Array, shift: int, sign: int, mixed: bool
+    words: Array, C: Array, places: tuple[Array, Array], shift: int, sign: int, mixed: bool
 ) -> None:
-    """Add sign C 2**shift to the words (W, P, P), of which the lower triangle counts.
+    """Add sign C 2**shift to the words (W, P, P), whose lower triangle counts.
 
-    C : whole numbers (r, c) of at most 2**53, for these rows and columns of the sums
+    C : whole numbers (r, c) of at most 2**53
+    places : the rows (r,) and columns (c,) of the sums that they belong to
     mixed : whether C is the product of two different limbs, so that C + C' is added; otherwise C
         is symmetric
     """
     W, first, shift = len(words), shift // 62, shift % 62
+    rows, columns = places
     part = np.int64(62 - shift)
     for a in range(len(rows)):
         for b in range(len(columns)):
@@ -163,19 +155,19 @@ def combine(a: Array, b: Array, sign: int) -> Array:
 
 
 def difference(
-    words: Array, total: int, a: Array, b: Array, up: Array, across: Array, triangle: bool
+    words: Array, total: int, a: Array, b: Array, powers: tuple[Array, Array], triangle: bool
 ) -> Array:
     """(V - a b' / N) 2**(up + across'), (R, P), for whole numbers V, a (R,), b (P,) in words.
 
     words : those of V, (W, R, P); a, b : (U, R) and (U, P)
-    up, across : whole numbers, (R,) and (P,)
+    powers : up and across, whole numbers, (R,) and (P,)
     triangle : whether V is symmetric, and only its lower triangle is given
 
     N V - a b' is exact; only the result is rounded. Numbers are written to the base 2**31, with a
     sign in the highest digit.
     """
     W, R, P = words.shape
-    U = len(a)
+    U, (up, across) = len(a), powers
     found, digits = np.empty((R, P)), np.empty(max(2 * W, 4 * U) + 4, np.int64)
     base, digit = np.int64(31), np.int64(2**31 - 1)
     n0, n1 = total & digit, total >> base
@@ -225,7 +217,7 @@ def difference(
 
 
 def trimmed(words: Array, least: int = 1) -> Array:
-    """The same numbers, (W, ...), in as few words as the largest needs, but at least so many."""
+    """Numbers (W, ...) in as few words as the largest needs, but in `least` words or more."""
     needed = len(words)
     while needed > least and not words[needed - 1].any():
         needed -= 1
@@ -233,7 +225,7 @@ def trimmed(words: Array, least: int = 1) -> Array:
 
 
 def padded(words: Array, length: int) -> Array:
-    """The same numbers in so many words, (W, ...)."""
+    """Numbers (W, ...) in `length` words, or in more if they have more."""
     if len(words) >= length:
         return words
     return np.concatenate([words, np.zeros((length - len(words), *words.shape[1:]), np.int64)])

@@ -22,7 +22,7 @@ _SHIFT: Final = 21
 
 
 class Earlier(NamedTuple):
-    """A grid of earlier versions: exponents, with those of all digits, bits, and targets."""
+    """A grid of earlier versions: exponents of columns and digits, bits, and targets."""
 
     exponents: Array
     bits: int
@@ -39,7 +39,7 @@ class Earlier(NamedTuple):
 
     @property
     def grid(self) -> Grid:
-        """The grid with one column for each target: that of its last digit."""
+        """The grid with one column for each target: the column of its last digit."""
         D, k = self._features, _DIGITS[self.bits]
         return Grid(np.append(self.exponents[:D], self.exponents[D + k - 1 :: k]), self.bits)
 

@@ -21,7 +21,7 @@ _PROBES = 4
 
 
 class Traits(NamedTuple):
-    """Facts about a representation, for whoever decides how to update it.
+    """Facts about a representation: how to update it depends on them.
 
     stable : a solve A x = b leaves a residual of rounding of |A| |x|; if not, of cond(A) |b|
     rounding : about how large eps cond(A) may be before `append` refuses
@@ -56,7 +56,7 @@ class Factor(Protocol):
 
     @property
     def traits(self) -> Traits:
-        """What kind of representation this is."""
+        """Facts about this representation."""
 
     def append(self, cross: Array, corner: Array, half: Array | None = None) -> Self:
         """The factor of [[A, cross], [cross', corner]]; cross (n, k), corner (k, k).
@@ -69,7 +69,7 @@ class Factor(Protocol):
         """The factor of A without these rows and columns; any set, in any order."""
 
     def without(self, rows: Array, H: Array) -> tuple[Self, Array]:
-        """The same, and leading rows of F(B without these rows) from those of F(B), H (h, m)."""
+        """`delete`, and leading rows of F(B) without these rows, from leading rows H (h, m)."""
 
     def forward(self, B: Array, head: Array | None = None) -> Array:
         """The first half of a solve, F(B) (n, m): an append merely extends it.
@@ -146,11 +146,11 @@ class Border(Frozen):
         return solved - np.outer(self.v, z), z
 
     def inverse_diagonal(self, diagonal: Array) -> Array:
-        """The diagonal (n,) of the inverse's leading block, from that of A^-1."""
+        """The diagonal (n,) of the inverse's leading block, from the diagonal of A^-1."""
         return np.asarray(diagonal - self.v**2 / self.s)
 
     def inverse_block(self, rows: Array, block: Array) -> Array:
-        """Rows and columns `rows` (k,) of the inverse, from those of A^-1, (k, k)."""
+        """Rows and columns `rows` (k,) of the inverse, (k, k), from this block of A^-1."""
         return np.asarray(block - np.outer(self.v[rows], self.v[rows]) / self.s)
 
     def without(self, z: Array, E: Array, groups: Array) -> Array:
@@ -162,3 +162,10 @@ class Border(Frozen):
         sums = np.zeros((int(groups.max()) + 1, E.shape[1]))
         np.add.at(sums, groups, self.v[:, None] * E)
         return np.asarray(z - sums[groups] / self.s)
+
+
+def eliminated(border: Border | None, B: Array, solved: Array) -> tuple[Array, Array]:
+    """Z (n, m) and z (m,) as in `Border`; without a border `solved` = A^-1 B itself, and zeros."""
+    if border is None:
+        return solved, np.zeros(solved.shape[1])
+    return border.eliminated(B, solved)

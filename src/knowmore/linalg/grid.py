@@ -33,7 +33,7 @@ class Layout(NamedTuple):
 
     @property
     def rows_at_once(self) -> int:
-        """How many rows may be summed in that type before a sum of products is no longer exact."""
+        """The number of rows whose sum of products is exact in that type."""
         precision = np.finfo(self.dtype).nmant + 1
         return int(2 ** (precision - 2 * (self.limb - 1)))
 
@@ -121,7 +121,7 @@ class Grid(Frozen):
         return cls(above - (bits - 1), bits)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickles, which are the same whatever was asked before."""
+        """The fields for pickles: equal grids have equal pickles, also after questions."""
         return {"exponents": self.exponents, "bits": self.bits, "centres": self.centres}
 
     def __eq__(self, other: object) -> bool:
@@ -150,7 +150,7 @@ class Grid(Frozen):
 
     @derived
     def steps(self) -> Array:
-        """What the multiples are of, (D,)."""
+        """The steps, (D,): values are read in multiples of them."""
         return np.ldexp(1.0, self.exponents)
 
     def __add__(self, other: Grid) -> Grid:
@@ -184,7 +184,7 @@ class Grid(Frozen):
 
     @derived
     def _scale(self) -> Array:
-        """How many steps make one, (D,)."""
+        """The number of steps in one, (D,)."""
         return 1 / self.steps
 
     def rounded(self, X: Any) -> Array:
@@ -237,7 +237,7 @@ def _centres(given: Any, steps: Array) -> Array:
 
 
 class Limb(NamedTuple):
-    """One limb of whole numbers: the rows (r,) and columns (c,) that have it, its digits (r, c)."""
+    """A limb of whole numbers: its rows (r,), columns (c,) and digits (r, c)."""
 
     rows: Array
     columns: Array

@@ -85,10 +85,10 @@ class Inverse(Frozen, Factor):
         P[new, new] = 1 / A[new, new]
         _woodbury(P, _off_diagonal(A, new), new)
         grown = replace(self, A=A, P=P)
-        return grown if grown._is_sound() else grown.refresh()._accepted()
+        return grown if grown.is_sound() else grown.refresh()._accepted()
 
     def delete(self, rows: Array) -> Inverse:
-        """The inverse of A without `rows`; the condition of what is left is no worse than A's."""
+        """The inverse of A without `rows`; its condition is no worse."""
         rows = np.unique(rows)
         kept = np.delete(np.arange(self.size), rows)
         if len(kept) == 0:
@@ -99,14 +99,14 @@ class Inverse(Frozen, Factor):
         P = self.P.copy()
         _woodbury(P, -_off_diagonal(self.A, rows), rows)
         left = replace(self, A=self.A[cut], P=P[cut])
-        return left if left._is_sound() else left.refresh()
+        return left if left.is_sound() else left.refresh()
 
     def without(self, rows: Array, H: Array) -> tuple[Inverse, Array]:
-        """The same, and the rows that are left of H: F(B) is B."""
+        """`delete`, and the rows of H that stay: F(B) is B."""
         return self.delete(rows), np.delete(H, rows[rows < len(H)], axis=0)
 
     def refresh(self) -> Inverse:
-        """The same A, inverted again; raises NotPositiveDefinite if A is singular."""
+        """A, inverted again; raises NotPositiveDefinite if A is singular."""
         return replace(self._inverted(self.A), refreshes=self.refreshes + 1)
 
     def _inverted(self, A: Array) -> Inverse:
@@ -114,7 +114,7 @@ class Inverse(Frozen, Factor):
         W = factor.forward(np.eye(len(A), dtype=self.dtype))
         solved = factor.backward(W)
         fresh = replace(self, A=A, P=(solved + solved.T) / 2)
-        if fresh._is_sound():
+        if fresh.is_sound():
             return fresh
         # Columns that are solved one by one make AP near I, but not PA, and P is half of each. The
         # product L^-T L^-1 is rounded a little more and makes both near.
@@ -140,7 +140,8 @@ class Inverse(Frozen, Factor):
         row = int(np.argmax(np.diagonal(self.P) * np.diagonal(self.A)))
         raise NotPositiveDefinite(f"Row {row} is a combination of others to rounding.", row)
 
-    def _is_sound(self) -> bool:
+    def is_sound(self) -> bool:
+        """Whether no pivot is lost, and the residual is no more than rounding."""
         # 1 / P_ii is the pivot of row i if it comes last.
         with np.errstate(divide="ignore"):
             pivots = 1 / np.diagonal(self.P)

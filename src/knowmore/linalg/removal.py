@@ -48,7 +48,7 @@ def _without_one(old: Panels, row: int, size: int, H: Array) -> tuple[list[Panel
     for i, start in enumerate(range(before * PANEL, n, PANEL), before):
         panel = Panel(start, dtype, min(PANEL, n - start))
         one, two = old[i].columns, old[min(i + 1, len(old) - 1)].columns
-        loops.drop(one, two, row, panel.columns, c, angles, panel.filled)
+        loops.drop((one, two), row, panel.columns, c, angles, panel.filled)
         below.append(panel)
     if row < len(H):
         gone = H[row : row + 1].astype(dtype)
@@ -58,7 +58,7 @@ def _without_one(old: Panels, row: int, size: int, H: Array) -> tuple[list[Panel
 
 
 class _Removal:
-    """Rows S on their way out of L: what is left of L, and of rows H of L^-1 B, without them.
+    """Rows S on their way out of L, and out of rows H of L^-1 B.
 
     old : the panels of L, of `size` rows
     deleted, kept : the rows S, (k,), and all others, (n,), ascending
@@ -109,13 +109,14 @@ class _Removal:
         def step(i: int, panel: Panel, rows: Array, done: Iterator[int]) -> None:
             p = int(rows[0]) // PANEL
             # At most PANEL deleted rows: those that stay side by side were in three panels.
-            three = [each.columns for each in (*old[p : p + 3], old[-1], old[-1])[:3]]
+            one, two, three = (*old[p : p + 3], old[-1], old[-1])[:3]
+            olds = one.columns, two.columns, three.columns
             C, cut = np.empty((k, len(rows)), dtype=self.dtype), (rows, self.kept, self.deleted)
-            work = *three, p * PANEL, *cut, panel.columns, C, angles, self.first
-            begin = 0
+            begin, work = 0, (C, angles)
             for end in done:
                 # Its own columns follow those before it without a break.
-                loops.shrink(*work, begin, end if end < panel.start else end + len(rows))
+                columns = self.first, begin, end if end < panel.start else end + len(rows)
+                loops.shrink(olds, p * PANEL, cut, panel.columns, work, columns)
                 begin = end
 
         made = self._in_turn(step)
@@ -167,8 +168,8 @@ class _Removal:
             old = self.old[p]
             some = rows[rows // PANEL == p]
             if len(some):
-                cut = some, self.kept, self.deleted, panel.columns, at, C
-                sweep(self.dtype).gather(old.columns, old.start, *cut)
+                cut = some, self.kept, self.deleted
+                sweep(self.dtype).gather(old.columns, old.start, cut, panel.columns, at, C)
             at += len(some)
         return C.T
 

@@ -15,14 +15,14 @@ from knowmore.linalg.tables import FARTHEST, LARGEST, beyond, blocks
 _KEPT: Final = 1024
 # Binary digits of the centre of a column whose values agree.
 _DIGITS: Final = 12
-# How many powers of two a column of which nothing is known is read finer than the others.
+# A column of unknown spread is read finer than the others, by so many powers of two.
 _UNKNOWN: Final = 28
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Sketch(Frozen):
-    """Some rows of a table, chosen by their content: the same whatever their order and shards.
+    """Some rows of a table, chosen by their content: order and shards do not matter.
 
     The rows with the smallest hashes are kept, all if there are few. Equal rows are kept once.
 

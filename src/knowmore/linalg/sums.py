@@ -1,4 +1,4 @@
-"""Exact moments of rows on a grid: the same bits for the same rows, whatever the history.
+"""Exact moments of rows on a grid: equal rows, equal bits, in any history.
 
 Rows are read as whole numbers (see `Grid`), so their count, their sums and their sums of products
 are whole numbers too. BLAS computes them exactly: a product in floating point is exact, in any
@@ -11,7 +11,7 @@ nothing is left of a row that came and went, however far it was from the others.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
@@ -25,43 +25,43 @@ from knowmore._base import (
     Frozen,
     a_type,
     available_memory,
-    check_free,
     derived,
     enough_memory,
-    one_each,
     read_only,
-    real_numbers,
     report,
     some,
 )
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, UnknownId
-from knowmore.linalg.counting import HALF, added, approximate, in_words, loops, padded, trimmed
+from knowmore.linalg.counting import HALF, added, approximate, loops, padded, trimmed
 from knowmore.linalg.grid import LAYOUTS, Grid, limbs
-from knowmore.linalg.tables import BLOCK, block, height, table
+from knowmore.linalg.tables import BLOCK, Key, block, coded, height, table
 from knowmore.linalg.tasks import side_by_side
 from knowmore.linalg.threads import FEW, blas_threads
-from knowmore.linalg.totals import HEAVIEST, UNIT, WORDS, Batch, Firsts, Total, combined
+from knowmore.linalg.totals import (
+    FEWER_COLUMNS,
+    HEAVIEST,
+    MANY_BYTES,
+    MOST,
+    NO_PRODUCTS,
+    UNIT,
+    WAITING,
+    WORDS,
+    Batch,
+    Firsts,
+    Products,
+    Total,
+    bytes_of_a_total,
+    check_room,
+    combined,
+    in_units,
+)
 
-Key = Hashable
-
-# The largest weight of a row, in units.
-_MOST: Final = 2**16 - 1
 # Logarithms of weights are read on a grid of 2**-32.
 LOG_UNIT: Final = 2.0**32
 # The largest logarithm of a weight, up or down, on that grid.
 _LONGEST: Final = int(np.ceil(LOG_UNIT * np.log(UNIT)))
-# The squares of no rows.
-_NOTHING: Final = read_only(np.zeros((1, 1), np.int64))
-# Rows that wait to be summed: a few at a time would cost as much as many.
-_WAITING: Final = 128
 # What rounding may do to a sum of squares of 64 bits.
 _ROUNDING: Final = 32 * np.finfo(np.longdouble).eps
-# Whether so many bytes are free is looked up before they are taken.
-MANY_BYTES: Final = 2**28
-FEWER_COLUMNS: Final = (
-    "Give fewer columns: through a feature map, hashed to fewer, or by TruncatedSVD. For few rows, "
-    "a GPClassifier or GPRegressor with the kernel DotProduct() holds n^2 / 2 numbers instead."
-)
 NO_ROWS: Final = (
     "No rows could have these sums: some were forgotten twice, or were never learnt. Sums are "
     "exact: learn the same rows again, and the model is as it was before."
@@ -69,7 +69,7 @@ NO_ROWS: Final = (
 
 
 class Group(NamedTuple):
-    """What is known of the rows of one group: their number, weight in units, and sums.
+    """The number of rows in a group, their weight in units, and their sums.
 
     first : the sums in words, (U, P)
     """
@@ -90,40 +90,6 @@ class Group(NamedTuple):
     def is_empty(self) -> bool:
         """Whether this is the group of no rows."""
         return not (self.rows or self.weight or self.first.any())
-
-
-class _Products(NamedTuple):
-    """Sums of products: those of many rows in words, (W, P, P), and rows still to be summed.
-
-    squares : the sums of squares of all of them, (U, P), in words
-    length : the number of the latter
-    """
-
-    words: Array | None
-    waiting: tuple[Batch, ...] = ()
-    squares: Array = _NOTHING
-    length: int = 0
-
-    @classmethod
-    def summed(cls, words: Array) -> _Products:
-        """These sums; no row waits."""
-        # Compiled loops return a type of their own, which would show in pickles.
-        words = read_only(trimmed(words, WORDS).view(np.int64))
-        return cls(words, squares=words.diagonal(axis1=1, axis2=2))
-
-    def without_pairs(self) -> _Products:
-        """The same sums, if no row was summed yet, without waiting rows that came and went."""
-        if self.words is not None:
-            return self
-        net, rows = dict[bytes, int](), list[tuple[bytes, Batch]]()
-        for Q, units, sign in self.waiting:
-            for i in range(len(Q)):
-                # -0.0 and 0.0 are one number.
-                row = (Q[i] + 0).tobytes()
-                net[row] = net.get(row, 0) + sign * int(units[i])
-                rows.append((row, Batch(Q[i : i + 1], units[i : i + 1], sign)))
-        left = tuple(batch for row, batch in rows if net[row])
-        return self._replace(waiting=left, length=len(left))
 
 
 @final
@@ -147,7 +113,7 @@ class Sums(Frozen):
     grid: Grid
     groups: Mapping[Key, Group] = field(default_factory=dict)
     log_weights: int = 0
-    _products: _Products = field(default_factory=lambda: _Products(None))
+    products: Products = NO_PRODUCTS
 
     @classmethod
     def of(cls, grid: Grid, X: Any, keys: Any = None, weights: Array | None = None) -> Sums:
@@ -162,18 +128,16 @@ class Sums(Frozen):
             raise InvalidType(f"The grid is {a_type(grid)}. Give a Grid, such as Grid.covering(X).")
         X = tuple(map(table, X)) if isinstance(X, tuple) else table(X)
         n = height(X)
-        names, codes = _coded(keys, n)
+        names, codes = coded(keys, n)
         units = in_units(weights, n)
-        # A few rows wait until more have come, or a question.
-        if n <= _WAITING:
+        if n <= WAITING:
             batch = Batch(grid.multiples(block(X, slice(n))), units, 1)
             parts = limbs(batch.Q, LAYOUTS[grid.bits].limb)
             firsts = Firsts(grid, len(names)).count(parts, codes, units).words
-            waiting = (batch,) if n else ()
-            products = _Products(None, waiting=waiting, squares=_squares(batch), length=n)
+            products = Products.of_few(batch)
         else:
             firsts, words = _swept(grid, X, len(names), codes, units)
-            products = _Products.summed(words)
+            products = Products.summed(words)
         counts = np.bincount(codes, units > 0, len(names)).astype(int)
         heavy = np.bincount(codes, units, len(names)).astype(int)
         groups = {
@@ -184,7 +148,7 @@ class Sums(Frozen):
             if rows
         }
         logs = 0 if weights is None else _logarithms(units)
-        return cls(grid, groups, logs, products)._checked()
+        return _checked(cls(grid, groups, logs, products))
 
     def __post_init__(self) -> None:
         # Their arrays were locked when they were made: to go through all would cost at every edit.
@@ -198,16 +162,17 @@ class Sums(Frozen):
 
         Raises InvalidInput unless rows can have such sums, as far as single sums tell.
         """
-        found = cls(grid, groups, log_weights, _Products.summed(words))._checked()
+        found = _checked(cls(grid, groups, log_weights, Products.summed(words)))
+        squares = approximate(found.products.squares)
         counted = all(
-            group.rows > 0 and _proper(group.first) and _possible(group, found._squares)
+            group.rows > 0 and _proper(group.first) and _possible(group, squares)
             for group in groups.values()
         )
         alike = len({*map(type, groups)}) <= 1
         if not counted or not alike or abs(log_weights) > _LONGEST * found.rows:
             raise InvalidInput(NO_ROWS)
-        whole = not groups or _possible(found._whole, found._squares)
-        if not (whole and found._products_suffice()):
+        whole = not groups or _possible(found.whole, squares)
+        if not (whole and _suffice(found.words, np.sqrt(squares))):
             raise InvalidInput(NO_ROWS)
         return found
 
@@ -216,21 +181,21 @@ class Sums(Frozen):
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickles: no single row is in them, and nothing that depends on the history."""
-        # Those of no rows need no words.
+        # Sums of no rows need no words.
         words = self.words if self.groups else None
         held = self.grid, dict(self.groups), self.log_weights, words
         return dict(zip(("grid", "groups", "log_weights", "words"), held, strict=True))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         words = state.pop("words")
-        products = _Products(None) if words is None else _Products.summed(words)
+        products = Products() if words is None else Products.summed(words)
         locked = {key: read_only(group) for key, group in state["groups"].items()}
-        super().__setstate__(state | {"groups": MappingProxyType(locked), "_products": products})
+        super().__setstate__(state | {"groups": MappingProxyType(locked), "products": products})
 
-    # -- what is known ------------------------------------------------------------------------
+    # -- facts about the rows -----------------------------------------------------------------
 
     @derived
-    def _whole(self) -> Group:
+    def whole(self) -> Group:
         """All groups in one. An edit passes it on: to add up all groups would take longer."""
         nothing = Group(0, 0, np.zeros((1, len(self.grid)), np.int64))
         groups = [*self.groups.values()] or [nothing]
@@ -239,38 +204,38 @@ class Sums(Frozen):
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return self._whole.rows
+        return self.whole.rows
 
     @property
     def weight(self) -> int:
         """The total weight, in units of 1 / UNIT."""
-        return self._whole.weight
+        return self.whole.weight
 
     @property
     def first(self) -> Array:
         """The sum of all rows, in multiples of the steps, in words, (U, P)."""
-        return self._whole.first
+        return self.whole.first
 
     @property
     def words(self) -> Array:
         """The sums of products in words, (W, P, P), lower triangle: see `counting`."""
-        products = self._products
+        products = self.products
         if products.words is None or products.waiting:
             # At once, so that another thread never counts the rows twice.
             with enough_memory("sum the products of the columns", FEWER_COLUMNS):
-                products = _settled(self.grid, products)
-            object.__setattr__(self, "_products", products)
+                products = products.settled(self.grid)
+            object.__setattr__(self, "products", products)
         return np.asarray(products.words)
 
     @property
     def nbytes(self) -> int:
         """The memory that the words take now: rows that wait have none."""
-        return 0 if self._products.words is None else self._products.words.nbytes
+        return 0 if self.products.words is None else self.products.words.nbytes
 
     @property
     def length(self) -> int:
-        """How many words the sums of products have, or will have when waiting rows are summed."""
-        return max(WORDS, len(self._products.squares))
+        """The number of words of the sums of products, as soon as waiting rows are summed."""
+        return max(WORDS, len(self.products.squares))
 
     def mean(self) -> Array:
         """The mean of all rows, (P,)."""
@@ -298,9 +263,10 @@ class Sums(Frozen):
 
         About the mean, or about the centres of the grid, each entry is rounded once.
         """
-        first = self.first if centred else np.zeros_like(self.first)
-        up = self.grid.exponents
-        S = loops().difference(self.words, max(self.weight, 1), first, first, up, up - 8, True)
+        first = self.first if centred else read_only(np.zeros_like(self.first))
+        # A copy: read-only exponents are a type of their own, to be compiled for.
+        up = self.grid.exponents.copy()
+        S = loops().difference(self.words, max(self.weight, 1), first, first, (up, up - 8), True)
         if (np.diagonal(S) < 0).any():
             raise InvalidInput(NO_ROWS)
         if not centred and self.rows and (c := self.grid.centres).any():
@@ -326,7 +292,7 @@ class Sums(Frozen):
         a = read_only(padded(weights[None].astype(np.int64), length))
         words, zero = read_only(np.ascontiguousarray(sums)), np.zeros(len(weights), np.int64)
         up = self.grid.exponents - 8
-        return np.asarray(loops().difference(words, self.weight, a, self.first, zero, up, False))
+        return np.asarray(loops().difference(words, self.weight, a, self.first, (zero, up), False))
 
     # -- algebra ------------------------------------------------------------------------------
 
@@ -346,10 +312,10 @@ class Sums(Frozen):
                 f"The grids differ: {self.grid!r} here, {other.grid!r} there. Sums add up only on "
                 f"one grid. Give both models the same resolution=Grid(...)."
             )
-        if self.groups and other.groups and self._kind != other._kind:
+        mine, theirs = _kind(self.groups), _kind(other.groups)
+        if mine and theirs and mine != theirs:
             raise InvalidInput(
-                f"The groups have keys of type {self._kind} here and {other._kind} there. Convert "
-                f"them first."
+                f"The groups have keys of type {mine} here and {theirs} there. Convert them first."
             )
         groups = dict(self.groups)
         for key, new in other.groups.items():
@@ -359,78 +325,20 @@ class Sums(Frozen):
                 if not groups[key].is_empty:
                     raise _not_learnt(key, old.rows)
                 del groups[key]
-        result = Sums(
-            self.grid,
-            groups,
-            self.log_weights + sign * other.log_weights,
-            self._products_with(other, sign),
-        )
-        vars(result)["_whole"] = self._whole.combined(other._whole, sign)
+        if other.products.words is None:
+            products = self.products.plus(other.products, sign, self.grid)
+        else:
+            products = Products.summed(combined(self.words, other.words, sign))
+        logs = self.log_weights + sign * other.log_weights
+        result = Sums(self.grid, groups, logs, products)
+        vars(result)["whole"] = self.whole.combined(other.whole, sign)
         if not groups:
-            if result.log_weights or not result._cancels():
+            if result.log_weights or not _cancels(result):
                 raise _not_learnt(None, self.rows)
             return Sums(self.grid)
         if sign < 0:
-            result._check_possible(self, other.groups)
-        return result._checked()
-
-    def _check_possible(self, before: Sums, keys: Iterable[Key]) -> None:
-        """Raise InvalidInput unless the rows that are left in these groups may have their sums."""
-        squares = self._squares
-        for key in keys:
-            if key in self.groups and not _possible(self.groups[key], squares):
-                raise _not_learnt(key, before.groups[key].rows if key in before.groups else 0)
-        if not _possible(self._whole, squares):
-            raise _not_learnt(None, before.rows)
-
-    def _products_with(self, other: Sums, sign: int) -> _Products:
-        mine, theirs = self._products, other._products
-        if theirs.words is not None:
-            return _Products.summed(combined(self.words, other.words, sign))
-        joined = _Products(
-            mine.words,
-            mine.waiting + tuple(b._replace(sign=sign * b.sign) for b in theirs.waiting),
-            added(mine.squares, theirs.squares, sign),
-            mine.length + theirs.length,
-        )
-        if joined.length > _WAITING:
-            joined = joined.without_pairs()
-        return joined if joined.length <= _WAITING else _settled(self.grid, joined)
-
-    @property
-    def _squares(self) -> Array:
-        """The sums of squares, to 64 bits, (P,)."""
-        return approximate(self._products.squares)
-
-    def _products_suffice(self) -> bool:
-        """Whether products of two columns agree with their squares, in the one form of words."""
-        words, roots = self.words, np.sqrt(self._squares)
-        for i in range(words.shape[1]):
-            row = words[:, i, : i + 1]
-            most = roots[i] * roots[: i + 1] * (1 + _ROUNDING)
-            if not _proper(row) or (abs(approximate(row)) > most).any():
-                return False
-        return True
-
-    def _cancels(self) -> bool:
-        """Whether all sums of products are zero; the words are computed only if they must be."""
-        products = self._products.without_pairs()
-        if products.words is None and (not products.waiting or products.squares.any()):
-            return not products.waiting
-        return not self.words.any()
-
-    @property
-    def _kind(self) -> str:
-        """The type of all keys: Python takes 1 and True for the same key."""
-        return next((type(key).__name__ for key in self.groups), "")
-
-    def _checked(self) -> Sums:
-        if self.weight >= HEAVIEST:
-            raise InvalidInput(
-                f"The total weight would be {self.weight / UNIT:g}, but sums are exact only below "
-                f"{HEAVIEST / UNIT:g}. Fit fewer rows, or give them smaller weights."
-            )
-        return self
+            _check_possible(result, self, other.groups)
+        return _checked(result)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sums):
@@ -438,7 +346,7 @@ class Sums(Frozen):
         return (
             self.grid == other.grid
             and self.log_weights == other.log_weights
-            and self._kind == other._kind
+            and _kind(self.groups) == _kind(other.groups)
             and self.groups.keys() == other.groups.keys()
             and all(
                 one[:2] == other.groups[key][:2]
@@ -451,9 +359,18 @@ class Sums(Frozen):
     __hash__ = None  # type: ignore[assignment]
 
     def digest(self) -> str:
-        """The SHA-256 of grid, groups and sums, in hexadecimal: that of the multiset of rows."""
-        sha = hashlib.sha256(b"knowmore sums 2")
-        for part in self._canonical():
+        """The SHA-256 of grid, groups and sums, in hexadecimal: a digest of the rows."""
+        sha, grid = hashlib.sha256(b"knowmore sums 2"), self.grid
+        parts = [
+            np.append(grid.bits, grid.exponents).astype("<i8").tobytes(),
+            (grid.centres + 0.0).astype("<f8").tobytes(),
+            str(self.log_weights).encode(),
+        ]
+        for name, key in sorted((_name(key), key) for key in self.groups):
+            group = self.groups[key]
+            first = group.first.astype("<i8", copy=False).tobytes()
+            parts += [name, f"{group.rows} {group.weight}".encode(), first]
+        for part in parts:
             sha.update(len(part).to_bytes(8, "little"))
             sha.update(part)
         # A copy of the lower triangle would need as much memory again.
@@ -464,22 +381,13 @@ class Sums(Frozen):
                 sha.update(word[i, : i + 1])
         return sha.hexdigest()
 
-    def _canonical(self) -> Iterator[bytes]:
-        yield np.append(self.grid.bits, self.grid.exponents).astype("<i8").tobytes()
-        yield (self.grid.centres + 0.0).astype("<f8").tobytes()
-        yield str(self.log_weights).encode()
-        for name, key in sorted((_name(key), key) for key in self.groups):
-            yield name
-            yield f"{self.groups[key].rows} {self.groups[key].weight}".encode()
-            yield self.groups[key].first.astype("<i8", copy=False).tobytes()
-
 
 def _swept(grid: Grid, X: Any, many: int, codes: Array, units: Array) -> tuple[Array, Array]:
     """The sums of rows X (n, D) of each of many groups, (U, G, P), and of products, (W, P, P).
 
     Each thread takes totals that no other has, and puts them back.
     """
-    _check_room(grid)
+    check_room(grid)
     n = len(codes)
     totals: list[tuple[Firsts, Total]] = []
 
@@ -498,7 +406,7 @@ def _swept(grid: Grid, X: Any, many: int, codes: Array, units: Array) -> tuple[A
 
     starts = range(0, n, BLOCK)
     # Each thread has a total of its own.
-    needed, free = blas_threads() * _bytes_of_a_total(grid), None
+    needed, free = blas_threads() * bytes_of_a_total(grid), None
     if needed > MANY_BYTES:
         free = available_memory()
     if n * len(grid) > FEW and (free is None or needed < free):
@@ -511,106 +419,11 @@ def _swept(grid: Grid, X: Any, many: int, codes: Array, units: Array) -> tuple[A
     return firsts, words
 
 
-def _settled(grid: Grid, products: _Products) -> _Products:
-    """The same sums after the rows that wait were summed."""
-    _check_room(grid)
-    total = Total(grid, products.words)
-    for sign in (1, -1):
-        # Together: a product of each row alone would cost as much as one of all.
-        if alike := [batch for batch in products.waiting if batch.sign == sign]:
-            Q, units = (np.concatenate(part) for part in [*zip(*alike, strict=True)][:2])
-            total.add(Batch(Q, units, sign))
-    return _Products.summed(total.words)
-
-
-def _squares(batch: Batch) -> Array:
-    """The sums of squares of a few rows, times their weights, in words, (U, P)."""
-    Q, units, _ = batch
-    # Not squared: that may be beyond the range of numbers.
-    far = abs(Q).max(axis=0, initial=0) > 2.0**30 / np.sqrt(max(units.sum(), 1))
-    if not far.any():
-        return (units @ Q.astype(np.int64) ** 2)[None]
-    squares = units @ np.where(far, 0, Q).astype(np.int64) ** 2
-    long = in_words(units.astype(object) @ np.frompyfunc(int, 1, 1)(Q[:, far]) ** 2)
-    words = np.zeros((len(long), len(squares)), np.int64)
-    words[0], words[:, far] = squares, long
-    return words
-
-
-def _check_room(grid: Grid) -> None:
-    """Raise NotEnoughMemory if there is none for the words of one total and a product of rows."""
-    if (needed := _bytes_of_a_total(grid)) > MANY_BYTES:
-        what = f"The sums of products of {len(grid):,} columns take"
-        check_free(needed, what, FEWER_COLUMNS)
-
-
-def _bytes_of_a_total(grid: Grid) -> int:
-    """The bytes of two words and a product; numbers of more limbs than one may need more."""
-    return 24 * len(grid) ** 2
-
-
-def _coded(keys: Any, n: int) -> tuple[list[Key], Array]:
-    """The different keys, and which of them each of n rows has, (n,)."""
-    if keys is None:
-        return [None], np.zeros(n, np.int64)
-    keys = _alike(keys)
-    one_each("keys", keys.shape, n)
-    # -0.0 and 0.0 are one key, so they need one name.
-    keys = keys + 0.0 if keys.dtype.kind == "f" else keys
-    if n == 1:
-        return keys.tolist(), np.zeros(1, np.int64)
-    names, codes = np.unique(keys, return_inverse=True)
-    return names.tolist(), codes.astype(np.int64, copy=False)
-
-
-def _alike(keys: Any) -> Array:
-    """Keys as an array of one type, none of them missing."""
-    if not isinstance(keys, np.ndarray) or keys.dtype.kind not in "biufUS":
-        try:
-            found = np.asarray(keys, dtype=object)
-            keys = np.array(found.tolist())
-        except ValueError:
-            # Lists of different lengths.
-            found, keys = np.array([keys], dtype=object), np.empty((0, 0))
-        types = {type(key).__name__ for key in found.flat}
-        # NumPy reads some integers as floats, and strings without NULs at their end.
-        rounded = types == {"int"} and keys.dtype.kind not in "iu"
-        if rounded or (len(types) == 1 and keys.dtype.kind in "US" and (keys != found).any()):
-            raise InvalidInput(
-                "Integers beyond 64 bits and strings that end in NUL cannot be keys. Rename them."
-            )
-        if len(types) > 1 or keys.dtype.kind not in "biufUS":
-            raise InvalidInput(
-                f"keys are of the types {', '.join(sorted(types))}. Give all of one type: only "
-                f"str, only int or only bool."
-            )
-    if keys.dtype.kind == "f" and np.isnan(keys).any():
-        raise InvalidInput("keys has NaN, which equals nothing. Leave these rows out.")
-    return np.asarray(keys)
-
-
 def _logarithms(units: Array) -> int:
     """The sum of the logarithms of weights in units, in units of 2**-32."""
     # As integers: a sum of so many in floating point would be rounded.
     logs = np.rint(LOG_UNIT * np.log(units[units > 0] / UNIT)).astype(np.int64)
     return int(logs.sum())
-
-
-def in_units(weights: Array | None, n: int) -> Array:
-    """The weights of n rows in units of 1 / UNIT, (n,); None: one each."""
-    if weights is None:
-        return np.full(n, UNIT, np.int64)
-    weights = real_numbers("weights", weights)
-    one_each("weights", weights.shape, n)
-    units = np.rint(weights * UNIT)
-    wrong = ~((units >= 0) & (units <= _MOST)) | ((units == 0) & (weights > 0))
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise InvalidInput(
-            f"The weight of row {row} is {weights[row]}. Weights are read in multiples of "
-            f"1/{UNIT}, from 1/{UNIT} to {_MOST / UNIT:g}, or zero to leave a row out: scale them."
-        )
-    return np.asarray(units, dtype=np.int64)
 
 
 def _possible(group: Group, squares: Array) -> bool:
@@ -621,7 +434,7 @@ def _possible(group: Group, squares: Array) -> bool:
     """
     rows, weight, first = group
     most = squares * (np.longdouble(weight) * (1 + _ROUNDING))
-    return 0 <= rows <= weight <= _MOST * rows and bool((most >= approximate(first) ** 2).all())
+    return 0 <= rows <= weight <= MOST * rows and bool((most >= approximate(first) ** 2).all())
 
 
 def _proper(words: Array) -> bool:
@@ -642,3 +455,49 @@ def _name(key: Key) -> bytes:
     """A key as bytes: the same in every process, different for keys of different types."""
     # Which characters repr escapes depends on the version of Python; ascii escapes all others.
     return f"{type(key).__name__} {key!a}".encode()
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def _checked(sums: Sums) -> Sums:
+    """The sums, if their weights are not too large for exact ones."""
+    if sums.weight >= HEAVIEST:
+        raise InvalidInput(
+            f"The total weight would be {sums.weight / UNIT:g}, but sums are exact only below "
+            f"{HEAVIEST / UNIT:g}. Fit fewer rows, or give them smaller weights."
+        )
+    return sums
+
+
+def _check_possible(sums: Sums, before: Sums, keys: Iterable[Key]) -> None:
+    """Raise InvalidInput unless the rows that are left in these groups may have their sums."""
+    squares = approximate(sums.products.squares)
+    for key in keys:
+        if key in sums.groups and not _possible(sums.groups[key], squares):
+            raise _not_learnt(key, before.groups[key].rows if key in before.groups else 0)
+    if not _possible(sums.whole, squares):
+        raise _not_learnt(None, before.rows)
+
+
+def _suffice(words: Array, roots: Array) -> bool:
+    """Whether products of two columns agree with the roots of their squares, in one form."""
+    for i in range(words.shape[1]):
+        row = words[:, i, : i + 1]
+        most = roots[i] * roots[: i + 1] * (1 + _ROUNDING)
+        if not _proper(row) or (abs(approximate(row)) > most).any():
+            return False
+    return True
+
+
+def _cancels(sums: Sums) -> bool:
+    """Whether all sums of products are zero; the words are computed only if they must be."""
+    products = sums.products.without_pairs()
+    if products.words is None and (not products.waiting or products.squares.any()):
+        return not products.waiting
+    return not sums.words.any()
+
+
+def _kind(groups: Mapping[Key, Group]) -> str:
+    """The type of the keys, or '' without any: to Python 1 and True are one key."""
+    return next((type(key).__name__ for key in groups), "")

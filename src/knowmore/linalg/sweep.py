@@ -11,63 +11,50 @@ columns of L, as panels are: a rotation mixes two runs of numbers that lie side 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from knowmore._base import Array, Function, compiled, uninterrupted
 
-
-class Sweep(NamedTuple):
-    """The loops, compiled for one precision."""
-
-    gather: Function
-    drop: Function
-    shrink: Function
-    rotate: Function
-    solve: Function
+# Rows, columns that stay, and columns that go.
+Cut = tuple[Array, Array, Array]
 
 
 @cache
-def sweep(dtype: np.dtype[Any]) -> Sweep:
-    """The loops for this precision; the first call takes a second or more."""
+def sweep(dtype: np.dtype[Any]) -> SimpleNamespace:
+    """The functions below, compiled for this precision; the first call takes a second or more."""
 
-    def trial(
-        gather: Function, drop: Function, shrink: Function, rotate: Function, solve: Function
-    ) -> None:
+    def trial(*made: Function) -> None:
+        gather, drop, shrink, rotate, solve = made
         old, new = np.ones((2, 2), dtype), np.ones((1, 1), dtype)
         kept, deleted, C = np.array([1]), np.array([0]), np.zeros((1, 1), dtype)
         angles = np.zeros((1, 1, 2), dtype)
-        gather(old, 0, kept, kept, deleted, new, 0, C)
-        drop(old, old, 0, new, C[0], angles, 1)
-        shrink(old, old, old, 0, kept, kept, deleted, new, C, angles, 0, 0, 1)
+        cut = kept, kept, deleted
+        gather(old, 0, cut, new, 0, C)
+        drop((old, old), 0, new, C[0], angles, 1)
+        shrink((old, old, old), 0, cut, new, (C, angles), (0, 0, 1))
         rotate(new, C, angles, 0, 1)
         solve(old, old[0].copy(), 1)
 
     loops = gather, drop, shrink, rotate, solve
     # A product and a sum may be rounded once instead of twice: a third faster.
     options = {"nogil": True, "fastmath": {"contract"}}
-    return uninterrupted(lambda: Sweep(*compiled(trial, *loops, **options)))
+    made = uninterrupted(lambda: compiled(trial, *loops, **options))
+    return SimpleNamespace(**{each.__name__: each for each in made})
 
 
-def gather(
-    old: Array,
-    begin: int,
-    rows: Array,
-    kept: Array,
-    deleted: Array,
-    new: Array,
-    at: int,
-    C: Array,
-) -> None:
+def gather(old: Array, begin: int, cut: Cut, new: Array, at: int, C: Array) -> None:
     """Copy rows of one panel, whose first is row `begin` of L, into another one.
 
-    rows : those to copy, (r,), counted in L
-    kept, deleted : the columns that stay and that go to C (k, count), ascending
+    cut : the rows to copy, (r,), counted in L; the columns that stay; and those that go to
+        C (k, count); all ascending
     new, at : the columns of the new panel, and its first row to write
 
     C is zero where a row ends before a deleted column.
     """
+    rows, kept, deleted = cut
     last = rows[-1]
     for j in range(len(kept)):
         if kept[j] > last:
@@ -79,15 +66,17 @@ def gather(
             C[s, at + t] = old[deleted[s], rows[t] - begin] if deleted[s] < rows[t] else 0
 
 
-def drop(one: Array, two: Array, row: int, new: Array, c: Array, angles: Array, count: int) -> None:
+def drop(
+    olds: tuple[Array, Array], row: int, new: Array, c: Array, angles: Array, count: int
+) -> None:
     """A panel of the factor without one row: copy its rows and rotate column `row` away.
 
-    one, two : the columns of the old panel that begins where the new one does, and of the next
+    olds : the columns of the old panel that begins where the new one does, and of the next
     new, count : the columns of the new panel, to be written, and how many rows it has
     c : work space, (count,) or more
     angles : (n, 1, 2), the rotations of the columns before the panel; its own are written
     """
-    start = len(new) - new.shape[1]
+    (one, two), start = olds, len(new) - new.shape[1]
     # Rows from here on were one further below; the last may have been the first of the next panel.
     first, full = max(row - start, 0), count == one.shape[1]
     near = count - 1 if full else count
@@ -122,30 +111,24 @@ def drop(one: Array, two: Array, row: int, new: Array, c: Array, angles: Array, 
 
 
 def shrink(
-    one: Array,
-    two: Array,
-    three: Array,
+    olds: tuple[Array, Array, Array],
     begin: int,
-    rows: Array,
-    kept: Array,
-    deleted: Array,
+    cut: Cut,
     new: Array,
-    C: Array,
-    angles: Array,
-    first: int,
-    begins: int,
-    ends: int,
+    work: tuple[Array, Array],
+    columns: tuple[int, int, int],
 ) -> None:
     """A panel of the new factor: gather its rows and rotate C away, in one pass.
 
-    one, two, three : the columns of the old panels that its rows are in, from row `begin` of L on
-    rows : the old rows that it takes, (count,)
-    kept, deleted : the old columns that stay, and the k that go, ascending
-    new, C : to be written: the columns of the panel, and work space (k, count)
-    angles : the rotations of the columns before the panel; its own are written
-    first : the first column that is rotated
-    begins, ends : the columns of the panel to do now: the first call begins at zero
+    olds : the columns of the three old panels that its rows are in, from row `begin` of L on
+    cut : the old rows that it takes, (count,), the columns that stay, and the k that go, ascending
+    new : the columns of the panel, to be written
+    work : C, space for (k, count); and the rotations of the columns before the panel, after which
+        its own are written
+    columns : the first that is rotated, and which to do now; the first call begins at zero
     """
+    (one, two, three), (rows, kept, deleted), (C, angles) = olds, cut, work
+    first, begins, ends = columns
     count, k, height = len(rows), len(deleted), one.shape[1]
     start = len(new) - new.shape[1]
     # Runs of rows that were neighbours in one panel: which panel, from where to where, how many.

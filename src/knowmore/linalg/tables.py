@@ -1,16 +1,18 @@
-"""Tables of rows: dense or sparse, in memory or mapped from a file, read in dense blocks."""
+"""Tables of rows, and their keys: dense or sparse, in memory or mapped, read in dense blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, Final
 
 import numpy as np
 from scipy import sparse
 
-from knowmore._base import Array, check_sparse, real_numbers, some, unmasked
+from knowmore._base import Array, check_sparse, one_each, real_numbers, some, unmasked
 from knowmore.errors import InvalidInput
 from knowmore.linalg.counting import READ
+
+Key = Hashable
 
 # Rows that are read at a time: enough for a fast product, few enough to stay in the cache.
 BLOCK: Final = 1024
@@ -55,7 +57,7 @@ def blocks(X: Any, size: int = BLOCK) -> Iterator[Array]:
 
 
 def block(X: Any, rows: slice) -> Array:
-    """These rows of X, dense, in a type that is read as it is."""
+    """Rows of X, dense, in a type that is read as it is."""
     if isinstance(X, tuple):
         return np.hstack([block(one, rows) for one in X])
     part = X[rows]
@@ -88,3 +90,43 @@ def beyond(x: Array, row: int) -> InvalidInput:
         f"Row {row} of X has {x[column]:g} in column {column}, but the squares of values beyond "
         f"{LARGEST:.0e} are no numbers. Leave the row out, or scale the column."
     )
+
+
+def coded(keys: Any, n: int) -> tuple[list[Key], Array]:
+    """The different keys, and which of them each of n rows has, (n,)."""
+    if keys is None:
+        return [None], np.zeros(n, np.int64)
+    keys = _alike(keys)
+    one_each("keys", keys.shape, n)
+    # -0.0 and 0.0 are one key, so they need one name.
+    keys = keys + 0.0 if keys.dtype.kind == "f" else keys
+    if n == 1:
+        return keys.tolist(), np.zeros(1, np.int64)
+    names, codes = np.unique(keys, return_inverse=True)
+    return names.tolist(), codes.astype(np.int64, copy=False)
+
+
+def _alike(keys: Any) -> Array:
+    """Keys as an array of one type, none of them missing."""
+    if not isinstance(keys, np.ndarray) or keys.dtype.kind not in "biufUS":
+        try:
+            found = np.asarray(keys, dtype=object)
+            keys = np.array(found.tolist())
+        except ValueError:
+            # Lists of different lengths.
+            found, keys = np.array([keys], dtype=object), np.empty((0, 0))
+        types = {type(key).__name__ for key in found.flat}
+        # NumPy reads some integers as floats, and strings without NULs at their end.
+        rounded = types == {"int"} and keys.dtype.kind not in "iu"
+        if rounded or (len(types) == 1 and keys.dtype.kind in "US" and (keys != found).any()):
+            raise InvalidInput(
+                "Integers beyond 64 bits and strings that end in NUL cannot be keys. Rename them."
+            )
+        if len(types) > 1 or keys.dtype.kind not in "biufUS":
+            raise InvalidInput(
+                f"keys are of the types {', '.join(sorted(types))}. Give all of one type: only "
+                f"str, only int or only bool."
+            )
+    if keys.dtype.kind == "f" and np.isnan(keys).any():
+        raise InvalidInput("keys has NaN, which equals nothing. Leave these rows out.")
+    return np.asarray(keys)

@@ -24,7 +24,7 @@ Ended = Callable[[int], None]
 
 
 def workers(numbers: int, columns: int) -> int:
-    """How many threads a matrix of `numbers` entries times `columns` is worth."""
+    """The number of threads for a matrix of `numbers` entries times `columns`."""
     return 1 if columns == 1 or numbers * columns < FEW else blas_threads()
 
 
@@ -107,10 +107,17 @@ def _shared(
             except BaseException as error:
                 failed[i] = error
             finally:
-                # Whoever waits for a step that is never begun looks again.
+                # A step that waits for another one, never begun, looks again.
                 with news:
                     news.notify_all()
 
+    _together(run, threads, news)
+    if failed:
+        raise failed[min(failed)]
+
+
+def _together(run: Callable[[], None], threads: int, news: Condition) -> None:
+    """Call `run` on this thread and on others, and wait for all of them."""
     started, over = 0, []
 
     def other() -> None:
@@ -129,8 +136,6 @@ def _shared(
     run()
     with news:
         news.wait_for(lambda: len(over) == started)
-    if failed:
-        raise failed[min(failed)]
 
 
 class _Stopped(Exception):

@@ -1,4 +1,4 @@
-"""How many BLAS threads a piece of work gets.
+"""The number of BLAS threads for a piece of work.
 
 NumPy and SciPy each bring an OpenBLAS with a pool of busy-waiting threads of its own. Two things
 follow, both measured on two cores. Small matrices lose more to waking a second thread than it
@@ -56,7 +56,7 @@ def _doors(library: Any) -> tuple[Callable[[], int], Callable[[int], object]]:
 
 
 def blas_threads() -> int:
-    """How many threads NumPy's products get now."""
+    """The number of threads for NumPy's products now."""
     return max((get() for get, _, is_numpy in _libraries() if is_numpy), default=1)
 
 

@@ -1,4 +1,7 @@
-"""Totals that rows are added to, limb by limb: the only things of exact sums that change."""
+"""Totals that rows are added to, limb by limb, and sums of products with rows that still wait.
+
+Only the totals change.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from knowmore._base import Array, read_only
-from knowmore.linalg.counting import HALF, WORD, added, loops, padded, shifted, trimmed
+from knowmore._base import Array, check_free, one_each, read_only, real_numbers
+from knowmore.errors import InvalidInput
+from knowmore.linalg.counting import HALF, WORD, added, in_words, loops, padded, shifted, trimmed
 from knowmore.linalg.grid import LAYOUTS, Grid, Limb, limbs
 from knowmore.linalg.threads import threads_for
 
@@ -20,6 +24,22 @@ _LOG_HEAVIEST: Final = 41
 HEAVIEST: Final = 2**_LOG_HEAVIEST
 # Words that sums of products have at least: enough for rows of one limb.
 WORDS: Final = 2
+
+
+# Whether so many bytes are free is looked up before they are taken.
+MANY_BYTES: Final = 2**28
+FEWER_COLUMNS: Final = (
+    "Give fewer columns: through a feature map, hashed to fewer, or by TruncatedSVD. For few rows, "
+    "a GPClassifier or GPRegressor with the kernel DotProduct() holds n^2 / 2 numbers instead."
+)
+# The squares of no rows.
+_NOTHING: Final = read_only(np.zeros((1, 1), np.int64))
+# Rows that wait to be summed: a few at a time would cost as much as many.
+WAITING: Final = 128
+
+
+# The largest weight of a row, in units.
+MOST: Final = 2**16 - 1
 
 
 class Batch(NamedTuple):
@@ -61,7 +81,7 @@ class Total:
     """Sums of products that rows are added to."""
 
     def __init__(self, grid: Grid, words: Array | None = None) -> None:
-        self._layout, self._places = LAYOUTS[grid.bits], np.arange(len(grid))
+        self._layout, self._places = LAYOUTS[grid.bits], (np.arange(len(grid)),) * 2
         shape = WORDS, len(grid), len(grid)
         self._words = np.zeros(shape, np.int64) if words is None else words.copy()
         self._C: Array | None = None
@@ -91,18 +111,18 @@ class Total:
 
     def _add(self, given: Sequence[Limb], bit: int, sign: int) -> None:
         """Add the products of rows in limbs, times 2**bit."""
-        limb, dtype = self._layout.limb, self._layout.dtype
-        parts = [one._replace(digits=one.digits.astype(dtype, copy=False)) for one in given]
+        limb, dtype, add = self._layout.limb, self._layout.dtype, loops().accumulate
+        parts = [Limb(*one[:2], one.digits.astype(dtype, copy=False)) for one in given]
         self._widen(len(parts))
         self._add_near(parts[0].digits, bit, sign)
         for k, (rows, columns, Z) in enumerate(parts[1:], 1):
             for low, (others, beside, near) in enumerate(parts[:k]):
                 C = _product(Z, near[np.searchsorted(others, rows)])
-                self._accumulate(C, columns, beside, limb * (k + low) + bit, sign, True)
-            self._accumulate(_gram(Z), columns, columns, 2 * limb * k + bit, sign, False)
+                add(self._words, C, (columns, beside), limb * (k + low) + bit, sign, True)
+            add(self._words, _gram(Z), (columns, columns), 2 * limb * k + bit, sign, False)
 
     def _add_near(self, Z: Array, bit: int, sign: int) -> None:
-        """Add the products of the lowest limb. Those of rows of weight one wait in C."""
+        """Add the products of the lowest limb. Products of rows of weight one wait in C."""
         if sign == 1 and 2**bit == UNIT:
             if self._rows + len(Z) > self._layout.rows_at_once:
                 self._flush()
@@ -110,12 +130,7 @@ class Total:
             self._C = C if self._C is None else np.add(self._C, C, out=self._C)
             self._rows += len(Z)
         else:
-            self._accumulate(_gram(Z), self._places, self._places, bit, sign, False)
-
-    def _accumulate(
-        self, C: Array, rows: Array, columns: Array, shift: int, sign: int, mixed: bool
-    ) -> None:
-        loops().accumulate(self._words, C, rows, columns, shift, sign, mixed)
+            loops().accumulate(self._words, _gram(Z), self._places, bit, sign, False)
 
     def _widen(self, many: int) -> None:
         """Make room for the products of so many limbs."""
@@ -125,8 +140,101 @@ class Total:
     def _flush(self) -> None:
         if self._C is not None:
             bit = UNIT.bit_length() - 1
-            self._accumulate(self._C, self._places, self._places, bit, 1, False)
+            loops().accumulate(self._words, self._C, self._places, bit, 1, False)
             self._C, self._rows = None, 0
+
+
+class Products(NamedTuple):
+    """Sums of products of many rows in words, (W, P, P), and rows still to be summed.
+
+    squares : the sums of squares of all of them, (U, P), in words
+    length : the number of the latter
+    """
+
+    words: Array | None = None
+    waiting: tuple[Batch, ...] = ()
+    squares: Array = _NOTHING
+    length: int = 0
+
+    @classmethod
+    def summed(cls, words: Array) -> Products:
+        """Settled sums: no row waits."""
+        # Compiled loops return a type of their own, which would show in pickles.
+        words = read_only(trimmed(words, WORDS).view(np.int64))
+        return cls(words, squares=words.diagonal(axis1=1, axis2=2))
+
+    @classmethod
+    def of_few(cls, batch: Batch) -> Products:
+        """The sums of a few rows, which wait until more have come, or a question."""
+        n = len(batch.Q)
+        return cls(None, (batch,) if n else (), _squares(batch), n)
+
+    def settled(self, grid: Grid) -> Products:
+        """The sums after the waiting rows were summed."""
+        check_room(grid)
+        total = Total(grid, self.words)
+        for sign in (1, -1):
+            # Together: a product of each row alone would cost as much as one of all.
+            if alike := [batch for batch in self.waiting if batch.sign == sign]:
+                Q, units = (np.concatenate(part) for part in [*zip(*alike, strict=True)][:2])
+                total.add(Batch(Q, units, sign))
+        return Products.summed(total.words)
+
+    def plus(self, other: Products, sign: int, grid: Grid) -> Products:
+        """The sums with the rows of others that wait, or with sign -1 without them."""
+        turned = tuple(Batch(Q, units, sign * way) for Q, units, way in other.waiting)
+        joined = Products(
+            self.words,
+            self.waiting + turned,
+            added(self.squares, other.squares, sign),
+            self.length + other.length,
+        )
+        if joined.length > WAITING:
+            joined = joined.without_pairs()
+        return joined if joined.length <= WAITING else joined.settled(grid)
+
+    def without_pairs(self) -> Products:
+        """The sums without waiting rows that came and went, if no row was summed yet."""
+        if self.words is not None:
+            return self
+        net, rows = dict[bytes, int](), list[tuple[bytes, Batch]]()
+        for Q, units, sign in self.waiting:
+            for i in range(len(Q)):
+                # -0.0 and 0.0 are one number.
+                row = (Q[i] + 0).tobytes()
+                net[row] = net.get(row, 0) + sign * int(units[i])
+                rows.append((row, Batch(Q[i : i + 1], units[i : i + 1], sign)))
+        left = tuple(batch for row, batch in rows if net[row])
+        return Products(None, left, self.squares, len(left))
+
+
+NO_PRODUCTS: Final = Products()
+
+
+def _squares(batch: Batch) -> Array:
+    """The sums of squares of a few rows, times their weights, in words, (U, P)."""
+    Q, units, _ = batch
+    # Not squared: that may be beyond the range of numbers.
+    far = abs(Q).max(axis=0, initial=0) > 2.0**30 / np.sqrt(max(units.sum(), 1))
+    if not far.any():
+        return (units @ Q.astype(np.int64) ** 2)[None]
+    squares = units @ np.where(far, 0, Q).astype(np.int64) ** 2
+    long = in_words(units.astype(object) @ np.frompyfunc(int, 1, 1)(Q[:, far]) ** 2)
+    words = np.zeros((len(long), len(squares)), np.int64)
+    words[0], words[:, far] = squares, long
+    return words
+
+
+def check_room(grid: Grid) -> None:
+    """Raise NotEnoughMemory if there is none for the words of one total and a product of rows."""
+    if (needed := bytes_of_a_total(grid)) > MANY_BYTES:
+        what = f"The sums of products of {len(grid):,} columns take"
+        check_free(needed, what, FEWER_COLUMNS)
+
+
+def bytes_of_a_total(grid: Grid) -> int:
+    """The bytes of two words and a product; numbers of more limbs than one may need more."""
+    return 24 * len(grid) ** 2
 
 
 def combined(a: Array, b: Array, sign: int) -> Array:
@@ -137,7 +245,7 @@ def combined(a: Array, b: Array, sign: int) -> Array:
 
 
 def _with_room(words: Array) -> int:
-    """How many words sums of products (W, P, P) need if they may double: the squares tell."""
+    """The number of words for sums of products (W, P, P) that may double: the squares tell."""
     return len(words) + bool((abs(words[-1].diagonal()) >= HALF // 2).any())
 
 
@@ -153,3 +261,20 @@ def _gram(Z: Array) -> Array:
     # second one gains little, and loses much while another program takes a core.
     with threads_for(Z.size // 4, Z.shape[1]):
         return np.asarray(Z.T @ Z)
+
+
+def in_units(weights: Array | None, n: int) -> Array:
+    """Weights of n rows in units of 1 / UNIT, (n,); None: one for each row."""
+    if weights is None:
+        return np.full(n, UNIT, np.int64)
+    weights = real_numbers("weights", weights)
+    one_each("weights", weights.shape, n)
+    units = np.rint(weights * UNIT)
+    wrong = ~((units >= 0) & (units <= MOST)) | ((units == 0) & (weights > 0))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InvalidInput(
+            f"The weight of row {row} is {weights[row]}. Weights are read in multiples of "
+            f"1/{UNIT}, from 1/{UNIT} to {MOST / UNIT:g}, or zero to leave a row out: scale them."
+        )
+    return np.asarray(units, dtype=np.int64)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import isfinite, isnan
-from typing import Any, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -24,13 +24,12 @@ from knowmore._base import (
     derived,
     first_not_finite,
     leading,
-    norm,
     report,
 )
 from knowmore.errors import InvalidInput, NotPositiveDefinite, warn
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive
-from knowmore.linalg import Factor, probes, product
+from knowmore.linalg import Factor, product
 from knowmore.models.targets import Weighting
 
 # Kernel values that are in memory at a time while a question is answered.
@@ -76,6 +75,9 @@ class Covariance(Frozen):
     update : how a block of examples is added or removed: "direct", at once; "iterative", one after
         the other; "auto", at once, or by a new factor from the first change on if that is cheaper
     """
+
+    # Computed again on demand.
+    transient: ClassVar[frozenset[str]] = frozenset({"noisier", "X"})
 
     kernel: AnyKernel
     noise: float
@@ -125,18 +127,9 @@ class Covariance(Frozen):
             return found
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Caches: computed again on demand.
-        caches = ("noisier", "_leading")
-        return {name: one for name, one in super().__getstate__().items() if name not in caches}
-
-    @property
+    @derived
     def X(self) -> Array:
         """The inputs that the kernel sees, (n, d)."""
-        return self.examples.X if self.width is None else self._leading
-
-    @derived
-    def _leading(self) -> Array:
         return self.seen(self.examples.X)
 
     def seen(self, X: Array) -> Array:
@@ -187,7 +180,7 @@ class Covariance(Frozen):
                 factor = factor.append(*self._rows(examples, noises, i))
                 report((factor.size / len(examples)) ** 3)
         except NotPositiveDefinite as error:
-            raise self.explained(error.row, examples) from error
+            raise explained(self, error.row, examples) from error
         settings = self.weighting, self.update, self.width
         after = Covariance(self.kernel, self.noise, examples, factor, *settings)
         noisier = vars(self).get("noisier", self)
@@ -258,10 +251,14 @@ class Covariance(Frozen):
         """The factor's first row to change, its rows to delete, and how many to append then."""
         deleted, appended = examples.since(self.examples) if since is None else since
         traits, n, size = self.factor.traits, len(examples), self.factor.size
-        if (same := self._same_weights(examples, deleted)) is not None and not same.all():
-            # From the first example whose weight changed on, all rows are replaced.
-            rows = np.delete(np.arange(size), deleted)[: same.argmin()]
-            deleted, appended = np.delete(np.arange(size), rows), n - len(rows)
+        if self.weighting.classes is not None:
+            # The weight of an example never changes, but the weight of its class may.
+            rows, weights = (np.delete(each, deleted) for each in (np.arange(size), self.weights))
+            same = weights == self.weighting(examples)[: len(weights)]
+            if not same.all():
+                # From the first example whose weight changed on, all rows are replaced.
+                rows = rows[: same.argmin()]
+                deleted, appended = np.delete(np.arange(size), rows), n - len(rows)
         stay = n - appended
         first, changed = int(deleted[0]) if len(deleted) else stay, len(deleted)
         if not traits.nested:
@@ -270,18 +267,10 @@ class Covariance(Frozen):
         # may fail, and a deletion must not.
         cheaper = self.update == "auto" and traits.update_cost * changed > stay - first
         if cheaper and len(deleted):
-            cheaper = self.is_well_conditioned(examples, self.max_variance(self.X))
+            cheaper = self.is_well_conditioned(examples, max_variance(self.kernel, self.X))
         if cheaper:
             deleted, appended = np.arange(first, size), n - first
         return first, deleted, appended
-
-    def _same_weights(self, examples: Examples, deleted: Array) -> Array | None:
-        """Which of the rows that stay weigh the same there; None if all do."""
-        if self.weighting.classes is None:
-            # The weight of an example itself never changes.
-            return None
-        weights = np.delete(self.weights, deleted)
-        return np.asarray(weights == self.weighting(examples)[: len(weights)])
 
     def _rows(
         self, examples: Examples, noises: Array, begin: int, C: Array | None = None
@@ -311,7 +300,7 @@ class Covariance(Frozen):
                 f"(1 / C of a least-squares SVM): raise the weights, or C. Nothing was changed."
             )
         N.flat[:: len(N) + 1] += noises
-        least, most = _range(self.factor.dtype)
+        least, most, _ = _range(self.factor.dtype)
         if len(N) == 1 and least <= N[0, 0] <= most:
             return C, N
         sizes = abs(N).max(axis=0)
@@ -324,45 +313,8 @@ class Covariance(Frozen):
             )
         lost = (np.diagonal(N) > 0) & (np.diagonal(N) < least)
         if lost.any():
-            raise self.explained(begin + int(lost.argmax()), examples)
+            raise explained(self, begin + int(lost.argmax()), examples)
         return C, N
-
-    def explained(self, row: int, examples: Examples) -> NotPositiveDefinite:
-        """The error for an example whose pivot vanishes."""
-        X, ids = self.seen(examples.X), examples.ids.tolist()
-        x = X[row : row + 1]
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            scale = np.sqrt(diagonal(self.kernel, X[:row])) * np.sqrt(diagonal(self.kernel, x))
-            similar = cross(self.kernel, X[:row], x)[:, 0] / scale if row else np.zeros(0)
-        stable = self.factor.traits.stable
-        other = "" if stable else ", or use solver='cholesky', which tolerates more"
-        noise = f"noise={self.noise:g} is too small for so smooth a kernel: raise it{other}"
-        kernel = f"the kernel {self.kernel!r} is not positive definite: use another one"
-        nearest, own = "", "its own variance is not positive: look at the kernel's value there"
-        causes = [own, kernel, noise]
-        if row and np.isfinite(similar).any():
-            twin = int(np.nanargmax(similar))
-            same = bool((X[twin] == x).all())
-            relation = "has exactly the same features" if same else "is nearest to it"
-            nearest = f" Example {ids[twin]!r} {relation} (correlation {similar[twin]:.12g})."
-            duplicates = "the two are duplicates: remove one of them, or set noise above zero"
-            # The likeliest first. A correlation below this leaves more than rounding of a pivot.
-            if same or similar[twin] > 1 - _ALIKE:
-                causes = [duplicates, noise, kernel]
-            elif is_positive(self.kernel):
-                causes = [noise, duplicates, kernel]
-            else:
-                causes = [kernel, noise, duplicates]
-        first, second, third = causes
-        return NotPositiveDefinite(
-            f"The covariance matrix is not positive definite at example {ids[row]!r}.{nearest} "
-            f"Either (a) {first}; or (b) {second}; or (c) {third}. Nothing was changed.",
-            row,
-        )
-
-    def max_variance(self, X: Array) -> float:
-        """The largest kappa(x, x) of these rows; infinite if one is not finite."""
-        return max_variance(self.kernel, self.seen(X))
 
     def is_well_conditioned(self, examples: Examples, max_variance: float) -> bool:
         """Is factorising these examples, with kappa(x, x) <= max_variance, sure to succeed?
@@ -382,11 +334,11 @@ class Covariance(Frozen):
         if not is_positive(self.kernel):
             return False
         least, most = self.noise / weights[1], self.noise / weights[0]
-        smallest, largest = _range(self.factor.dtype)
+        smallest, largest, eps = _range(self.factor.dtype)
         if least < smallest or max_variance + most > largest:
             return False
         worst = n**2 * (max_variance + most) / least
-        return bool(4 * _eps(self.factor.dtype) * worst < self.factor.traits.rounding)
+        return bool(4 * eps * worst < self.factor.traits.rounding)
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -430,33 +382,52 @@ class Covariance(Frozen):
         for begin in range(0, len(X), step):
             yield begin, X[begin : begin + step]
 
-    def matrix_rows(self) -> Iterator[tuple[slice, Array]]:
-        """K~ in blocks of rows (b, n), evaluated again."""
-        for begin, part in self.parts(self.X):
-            rows = slice(begin, begin + len(part))
-            K = np.array(self.cross(part).T)
-            K[:, rows] = corner(self.kernel, part)
-            K[:, rows] += np.diag(self.noise / self.weights[rows])
-            yield rows, K
 
-    def residual(self, A: Array, T: Array) -> float:
-        """The distance of A (n, M) from K~^-1 T, or of the factor from K~, whichever is larger.
+def matrix_rows(of: Covariance) -> Iterator[tuple[slice, Array]]:
+    """K~ in blocks of rows (b, n), evaluated again."""
+    for begin, part in of.parts(of.X):
+        rows = slice(begin, begin + len(part))
+        K = np.array(of.cross(part).T)
+        K[:, rows] = corner(of.kernel, part)
+        K[:, rows] += np.diag(of.noise / of.weights[rows])
+        yield rows, K
 
-        The backward error |T - K~A| / (|K~| |A| + |T|), Frobenius norms: the smallest relative
-        change of K~ and T for which A is exact (Rigal and Gaches). For the factor, the same of what
-        it solves for a few random vectors z; of an explicit inverse P it is |z - K~Pz| / |z|, as a
-        wrong P is large and would hide in |P z|. The kernel is evaluated again, so this takes about
-        as long as a prediction for all examples.
-        """
-        Z, M = probes(len(T)), T.shape[1]
-        X = self.factor.solve(Z).astype(float)
-        R, size = np.hstack([T, Z]), 0.0
-        for rows, K in self.matrix_rows():
-            R[rows] -= K @ np.hstack([A, X])
-            size = float(np.hypot(size, norm(K)))
-        scales = size * norm(A) + norm(T), size * norm(X) * self.factor.traits.stable + norm(Z)
-        errors = norm(R[:, :M]), norm(R[:, M:])
-        return max(e / s if s else 0.0 for e, s in zip(errors, scales, strict=True))
+
+# -- what cannot be factorised ------------------------------------------------------------------
+
+
+def explained(of: Covariance, row: int, examples: Examples) -> NotPositiveDefinite:
+    """The error for an example whose pivot vanishes."""
+    X, ids = of.seen(examples.X), examples.ids.tolist()
+    x = X[row : row + 1]
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        scale = np.sqrt(diagonal(of.kernel, X[:row])) * np.sqrt(diagonal(of.kernel, x))
+        similar = cross(of.kernel, X[:row], x)[:, 0] / scale if row else np.zeros(0)
+    stable = of.factor.traits.stable
+    other = "" if stable else ", or use solver='cholesky', which tolerates more"
+    noise = f"noise={of.noise:g} is too small for so smooth a kernel: raise it{other}"
+    kernel = f"the kernel {of.kernel!r} is not positive definite: use another one"
+    nearest, own = "", "its own variance is not positive: look at the kernel's value there"
+    causes = [own, kernel, noise]
+    if row and np.isfinite(similar).any():
+        twin = int(np.nanargmax(similar))
+        same = bool((X[twin] == x).all())
+        relation = "has exactly the same features" if same else "is nearest to it"
+        nearest = f" Example {ids[twin]!r} {relation} (correlation {similar[twin]:.12g})."
+        duplicates = "the two are duplicates: remove one of them, or set noise above zero"
+        # The likeliest first. A correlation below this leaves more than rounding of a pivot.
+        if same or similar[twin] > 1 - _ALIKE:
+            causes = [duplicates, noise, kernel]
+        elif is_positive(of.kernel):
+            causes = [noise, duplicates, kernel]
+        else:
+            causes = [kernel, noise, duplicates]
+    first, second, third = causes
+    return NotPositiveDefinite(
+        f"The covariance matrix is not positive definite at example {ids[row]!r}.{nearest} "
+        f"Either (a) {first}; or (b) {second}; or (c) {third}. Nothing was changed.",
+        row,
+    )
 
 
 # -- large models --------------------------------------------------------------------------------
@@ -539,15 +510,10 @@ def finite(kernel: AnyKernel, K: Array, begin: int = 0) -> Array:
 
 
 @cache
-def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """The least and the largest number that has an inverse of full precision in this type."""
+def _range(dtype: np.dtype[Any]) -> tuple[float, float, float]:
+    """The least and largest number with an inverse of full precision in a type, and its eps."""
     info = np.finfo(dtype)
-    return float(info.tiny), min(float(info.max), 1 / float(info.tiny))
-
-
-@cache
-def _eps(dtype: np.dtype[Any]) -> float:
-    return float(np.finfo(dtype).eps)
+    return float(info.tiny), min(float(info.max), 1 / float(info.tiny)), float(info.eps)
 
 
 def _scaled(solve: Callable[[Array], Array], K: Array, dtype: np.dtype[Any]) -> Array:

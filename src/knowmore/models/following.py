@@ -22,22 +22,15 @@ from knowmore.examples import Examples, Rows
 from knowmore.kernels import cross
 from knowmore.linalg import product
 from knowmore.models.covariance import finite
-from knowmore.models.kernel_model import KernelModel
+from knowmore.models.kernel_model import KernelModel, mean_of
 from knowmore.models.targets import in_squares
 
 
-class _Sums(NamedTuple):
-    """Sums over leading rows of W: W'H, (m, M + r), and of squares, (m,)."""
-
-    products: Array
-    squares: Array
-
-
 class _Known(NamedTuple):
-    """Leading rows of W, and their sums if those are known."""
+    """Leading rows of W, and if known the sums over them: W'H, (m, M + r), and of squares, (m,)."""
 
     W: Rows
-    sums: _Sums | None
+    sums: tuple[Array, Array] | None
 
 
 @final
@@ -86,15 +79,23 @@ class Following(Frozen):
     def __repr__(self) -> str:
         return f"Following({len(self.X)} rows, {self.model!r})"
 
-    @property
+    @derived
     def scores(self) -> Array:
         """The scores of the rows, (m, M): `model.mean(X)`."""
-        return self._scores
+        # The coefficients of a hinge are not linear in the targets.
+        if not self._follows or self.model.loss != "squared":
+            return self.model.mean(self.X)
+        return mean_of(self.model, self._sums[0] * self._unit[:, None], self.X)
 
-    @property
+    @derived
     def variance(self) -> Array:
         """The variances of the rows, noise included, (m,), or (m, M): `model.variance(X)`."""
-        return self._variance
+        covariance = self.model.covariance
+        if not self._follows:
+            return self.model.variance(self.X)
+        known = bounded(lambda: self._sums[1] * self._unit**2)
+        variance = np.maximum(self._prior - known, 0) + covariance.noise
+        return in_squares(variance, self.model.targets.units)
 
     def covariance(self, rows: Array) -> Array:
         """The posterior covariance (m, k) of all rows with the rows of these numbers (k,).
@@ -114,8 +115,8 @@ class Following(Frozen):
         """The answers for the rows of these numbers (k,) alone."""
         if not self._follows:
             return Following(self.model, self.X[rows])
-        sums = _Sums(self._sums.products[rows], self._sums.squares[rows])
-        known = _Known(Rows(self._complete.W.view[:, rows]), sums)
+        products, squares = self._sums
+        known = _Known(Rows(self._complete.W.view[:, rows]), (products[rows], squares[rows]))
         return Following(self.model, self.X[rows], known)
 
     def follow(self, model: KernelModel) -> Following:
@@ -165,32 +166,15 @@ class Following(Frozen):
         new = factor.extend(W.view, K / self._unit)
         W = W.append(new)
         if sums is None:
-            return _Known(W, _sums(W.view, H))
-        more = _sums(new, H[h:])
-        both = sums.products + more.products, sums.squares + more.squares
-        return _Known(W, _Sums(*both))
+            return _Known(W, _summed(W.view, H))
+        products, squares = _summed(new, H[h:])
+        return _Known(W, (sums[0] + products, sums[1] + squares))
 
     @property
-    def _sums(self) -> _Sums:
+    def _sums(self) -> tuple[Array, Array]:
         sums = self._complete.sums
         assert sums is not None
         return sums
-
-    @derived
-    def _scores(self) -> Array:
-        # The coefficients of a hinge are not linear in the targets.
-        if not self._follows or self.model.loss != "squared":
-            return self.model.mean(self.X)
-        return self.model.values(self._sums.products * self._unit[:, None], self.X)
-
-    @derived
-    def _variance(self) -> Array:
-        covariance = self.model.covariance
-        if not self._follows:
-            return self.model.variance(self.X)
-        known = bounded(lambda: self._sums.squares * self._unit**2)
-        variance = np.maximum(self._prior - known, 0) + covariance.noise
-        return in_squares(variance, self.model.targets.units)
 
 
 def _share(earlier: Examples, later: Examples) -> bool:
@@ -204,7 +188,7 @@ def _share(earlier: Examples, later: Examples) -> bool:
     return np.array_equal(np.delete(earlier.X, deleted, axis=0)[:stay], later.X[:stay])
 
 
-def _sums(W: Array, H: Array) -> _Sums:
+def _summed(W: Array, H: Array) -> tuple[Array, Array]:
     """W'H and the squares of W (h, m), summed over the rows; H (h, M + r)."""
     W = W.astype(float, copy=False)
-    return _Sums(product(W.T, H.astype(float, copy=False)), np.einsum("ij,ij->j", W, W))
+    return product(W.T, H.astype(float, copy=False)), np.einsum("ij,ij->j", W, W)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, NamedTuple, TypeVar, final
+from typing import ClassVar, TypeVar, final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from knowmore.edits import Add, Edit, Remove, check_kind
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, default_kernel, rows_to_settle_width
-from knowmore.models.covariance import MANY, check_memory
+from knowmore.models.covariance import MANY, check_memory, max_variance
 from knowmore.models.kernel_model import KernelModel
 from knowmore.models.loo import LooScores, loo_scores
 from knowmore.models.probabilities import Trial
@@ -44,14 +44,6 @@ Answers = Callable[[Array], Array]
 Reached = list[tuple[KernelModel, Array]]
 
 
-class Extremes(NamedTuple):
-    """The largest kappa(x, x), the least and the largest weight of all examples so far."""
-
-    peak: float = 0.0
-    lightest: float = 1.0
-    heaviest: float = 1.0
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class Forest(Frozen):
@@ -61,6 +53,7 @@ class Forest(Frozen):
     trees : at least one, all of the same capacity
     settled : whether the kernel is fixed; otherwise its width follows the examples
     next_id : the first of the ids that the next examples get unless they are given some
+    extremes : the largest kappa(x, x), the least and the largest weight of all examples so far
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore.linalg import Cholesky
@@ -84,7 +77,7 @@ class Forest(Frozen):
     seed: int
     settled: bool
     next_id: int
-    extremes: Extremes
+    extremes: tuple[float, float, float]
 
     @classmethod
     def of(
@@ -102,8 +95,8 @@ class Forest(Frozen):
         store = Tree.of(digest("ids"), _SHELF, model, members, by_ids=True)
         keys = [digest(f"{seed} {tree}") for tree in range(n_trees)]
         trees = tuple(Tree.of(key, capacity, model, members) for key in keys)
-        bare = cls(store, trees, model, seed, settled, examples.next_id, Extremes())
-        return bare._sure(members)
+        bare = cls(store, trees, model, seed, settled, examples.next_id, (0.0, 1.0, 1.0))
+        return bare.sure(members)
 
     def planted(
         self, store: InnerNode | Leaf, roots: Sequence[InnerNode | Leaf], next_id: int
@@ -119,7 +112,7 @@ class Forest(Frozen):
             trees=tuple(replace(tree, root=root) for tree, root in pairs),
             next_id=next_id,
         )
-        return whole._sure(whole.store.members)
+        return whole.sure(whole.store.members)
 
     @property
     def kernel(self) -> AnyKernel:
@@ -175,13 +168,11 @@ class Forest(Frozen):
         with enough_memory("apply this edit", REMEDY):
             if self.settled:
                 return self._after(edit)
-            if kernel is not None:
-                return self._anew(self.examples.apply(edit), kernel, settled=True)
-            if not isinstance(edit, Remove):
-                return self._with_width(self.examples.apply(edit))
+            if kernel is not None or not isinstance(edit, Remove):
+                return self._anew(self.examples.apply(edit), kernel)
             # The rest may have no usable width. Forgetting must succeed all the same.
             with suppress(InvalidInput, NotPositiveDefinite):
-                return self._with_width(self.examples.apply(edit))
+                return self._anew(self.examples.apply(edit))
             return self._after(edit)
 
     def _after(self, edit: Edit) -> Forest:
@@ -189,60 +180,51 @@ class Forest(Frozen):
         if isinstance(edit, Add) and edit.ids is None:
             edit = replace(edit, ids=tuple(range(self.next_id, self.next_id + len(edit.X))))
         ids: tuple[Id, ...] = edit.ids or ()
-        before = self._around(ids)
+        # The examples on the shelves where these ids belong.
+        shelves = [
+            one.members for one, _ in self.store.reached(np.empty((len(ids), 0)), keys_of(ids))
+        ]
+        before = Members.joined(shelves or [self.store.first.members]).examples(self.next_id)
         after = before.apply(edit)
         out = Members.of(before, before.rows(() if isinstance(edit, Add) else ids))
         new = Members.of(after, after.rows(() if isinstance(edit, Remove) else ids))
         changes = Changes.of(out, new)
         store, *trees = (tree.edited(changes) for tree in (self.store, *self.trees))
         changed = replace(self, store=store, trees=tuple(trees), next_id=after.next_id)
-        return changed._sure(new)
+        return changed.sure(new)
 
-    def _around(self, ids: tuple[Id, ...]) -> Examples:
-        """The examples on the shelves where these ids belong."""
-        keys = keys_of(ids)
-        shelves = [leaf.members for leaf, _ in self.store.reached(np.empty((len(ids), 0)), keys)]
-        some = shelves or [self.store.first.members]
-        return Members.joined(some).examples(self.next_id)
-
-    def _sure(self, new: Members) -> Forest:
-        """Itself, once it is sure that no leaf can fail; `new` are the members that came last."""
+    def sure(self, new: Members) -> Forest:
+        """The forest, once no leaf can fail; `new` are the members that came last."""
         peak, lightest, heaviest = self.extremes
         weights = new.weights[new.weights > 0]
-        extremes = Extremes(
-            max(peak, self.model.covariance.max_variance(new.X)),
-            float(weights.min(initial=lightest)),
-            float(weights.max(initial=heaviest)),
-        )
-        sure = self.model.covariance.tolerates(
-            min(self.trees[0].capacity, _LARGEST),
-            (min(extremes[1], 1.0), max(extremes[2], 1.0)),
-            extremes.peak,
-        )
-        if len(new):
-            self._check_leaves()
-        if not sure:
-            for tree in self.trees:
-                for leaf in tree.leaves():
-                    _ = leaf.current
-        return replace(self, extremes=extremes)
-
-    def _check_leaves(self) -> None:
-        """Raise NotEnoughMemory if some leaf is so large that it could not be factorised."""
-        if self.trees[0].capacity > MANY:
-            for leaf in (leaf for tree in self.trees for leaf in tree.leaves()):
+        peak = max(peak, max_variance(self.kernel, new.X))
+        lightest = float(weights.min(initial=lightest))
+        heaviest = float(weights.max(initial=heaviest))
+        weighed = min(lightest, 1.0), max(heaviest, 1.0)
+        largest = min(self.trees[0].capacity, _LARGEST)
+        sure = self.model.covariance.tolerates(largest, weighed, peak)
+        if len(new) and self.trees[0].capacity > MANY:
+            # A leaf may be so large that it could not be factorised.
+            for leaf in self.leaves():
                 examples = leaf.examples.counted
                 needed = leaf.model.covariance.prepare(examples)
                 check_memory(len(examples), needed, "leaf", REMEDY)
+        if not sure:
+            for leaf in self.leaves():
+                _ = leaf.current
+        return replace(self, extremes=(peak, lightest, heaviest))
 
-    def _with_width(self, examples: Examples) -> Forest:
-        """The forest of these examples with their kernel width, settled if there are enough."""
-        X = examples.counted.X
-        first = rows_to_settle_width(X)
-        return self._anew(examples, default_kernel(X[:first]), settled=first is not None)
+    def _anew(self, examples: Examples, kernel: AnyKernel | None = None) -> Forest:
+        """The forest of these examples, grown anew with another kernel.
 
-    def _anew(self, examples: Examples, kernel: AnyKernel, *, settled: bool) -> Forest:
-        model = self.model.refit(kernel, self.model.examples)
+        kernel : None: of their width, which is settled if there are enough of them
+        """
+        settled = True
+        if kernel is None:
+            X = examples.counted.X
+            first = rows_to_settle_width(X)
+            kernel, settled = default_kernel(X[:first]), first is not None
+        model = self.model.follow(self.model.examples, kernel)
         size = {"capacity": self.trees[0].capacity, "n_trees": len(self.trees), "seed": self.seed}
         return Forest.of(model, examples, **size, settled=settled)
 
@@ -253,7 +235,7 @@ class Forest(Frozen):
 
         A class that has no example in a leaf has the target -1 for all that are there.
         """
-        total = sum(self._means(X))
+        total = sum(_means(self, X))
         return np.asarray(total / len(self.trees))
 
     def variance(self, X: Array) -> Array:
@@ -262,7 +244,7 @@ class Forest(Frozen):
         Of classes, (m,): the mean of the trees' variances. Of values, (m, M): that of the mixture
         of the trees' predictions, which has the variance of their means besides.
         """
-        total = sum(self._asked(tree, X, lambda leaf: leaf.current.variance) for tree in self.trees)
+        total = sum(self.asked(tree, X, lambda leaf: leaf.current.variance) for tree in self.trees)
         variance = np.asarray(total / len(self.trees))
         return variance if self.classes else variance + self.disagreement(X)
 
@@ -273,7 +255,7 @@ class Forest(Frozen):
             gp = leaf.current
             return lambda rows: isolated(gp, rows) | gp.unrelated(rows)
 
-        trees = [self._asked(tree, X, alone) for tree in self.trees]
+        trees = [self.asked(tree, X, alone) for tree in self.trees]
         return np.asarray(np.all(trees, axis=0))
 
     @property
@@ -284,7 +266,7 @@ class Forest(Frozen):
         """
         examples = self.examples.counted
         covariance = self.model.covariance
-        largest = np.asarray(covariance.noise + covariance.max_variance(examples.X))
+        largest = np.asarray(covariance.noise + max_variance(self.kernel, examples.X))
         if self.classes:
             return largest
         Y, w = examples.labels.reshape(len(examples), -1), examples.weights
@@ -293,13 +275,11 @@ class Forest(Frozen):
 
     def disagreement(self, X: Array) -> Array:
         """The variance of the trees' scores, (m, M)."""
-        return np.asarray(np.var([*self._means(X)], axis=0))
+        return np.asarray(np.var([*_means(self, X)], axis=0))
 
-    def _means(self, X: Array) -> Iterator[Array]:
-        """The scores of each tree, (m, M)."""
-        names = self.names
-        for tree in self.trees:
-            yield self._asked(tree, X, lambda leaf: partial(_scores, leaf.current, names))
+    def leaves(self) -> Iterator[Leaf]:
+        """The leaves of all trees."""
+        return (leaf for tree in self.trees for leaf in tree.leaves())
 
     def answering(self, X: Array, ids: Sequence[Id] | None = None) -> list[Reached]:
         """For each tree the GPs of the leaves that answer for X (m, d), each with its rows of X.
@@ -311,7 +291,7 @@ class Forest(Frozen):
             [(leaf.current, rows) for leaf, rows in tree.reached(X, keys)] for tree in self.trees
         ]
 
-    def _asked(self, tree: Tree, X: Array, question: Callable[[Leaf], Answers]) -> Array:
+    def asked(self, tree: Tree, X: Array, question: Callable[[Leaf], Answers]) -> Array:
         """The answers of a tree for rows X (m, d), each by the leaf that the row reaches."""
         parts = [(rows, answered(question(leaf), X, rows)) for leaf, rows in tree.reached(X)]
         order = np.concatenate([rows for rows, _ in parts]).argsort()
@@ -329,7 +309,7 @@ class Forest(Frozen):
 
     def residual(self) -> float:
         """How far the leaf that is furthest off is from its batch fit."""
-        return max(leaf.current.residual() for tree in self.trees for leaf in tree.leaves())
+        return max(leaf.current.residual() for leaf in self.leaves())
 
 
 @final
@@ -363,7 +343,7 @@ class ForestLeaveOneOut:
         """Which examples have nothing in common with any other in their leaves, (n,)."""
         found = np.ones(self.forest.count, dtype=bool)
         serials = self.forest.examples.counted.serials
-        for leaf in (leaf for tree in self.forest.trees for leaf in tree.leaves()):
+        for leaf in self.forest.leaves():
             at = np.searchsorted(serials, leaf.examples.counted.serials)
             gp = leaf.current
             found[at] &= isolated(gp) | gp.left_out.unrelated()
@@ -443,6 +423,13 @@ def columns_in(leaf: KernelModel, names: Array) -> Array:
         return names
     at = np.searchsorted(leaf.names, names)
     return np.where(leaf.names.take(at, mode="clip") == names, at, -1)
+
+
+def _means(forest: Forest, X: Array) -> Iterator[Array]:
+    """The scores of each tree, (m, M)."""
+    names = forest.names
+    for tree in forest.trees:
+        yield forest.asked(tree, X, lambda leaf: partial(_scores, leaf.current, names))
 
 
 def _scores(leaf: KernelModel, names: Array, X: Array) -> Array:

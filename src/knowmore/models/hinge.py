@@ -24,14 +24,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from knowmore._base import Array
+from knowmore._base import Array, remembered
 from knowmore.errors import KnowmoreError
-from knowmore.linalg import Border
+from knowmore.kernels import corner
+from knowmore.linalg import Border, eliminated
+
+if TYPE_CHECKING:
+    from knowmore.models.kernel_model import KernelModel
 
 # Steps with the factor of all examples before those with the active ones; and of the latter, of
 # which a few do, so many that something must be wrong.
@@ -53,6 +57,26 @@ class Hinge(NamedTuple):
     said: Array
 
 
+@remembered
+def hinge(model: KernelModel) -> Hinge | None:
+    """The minimum of the squared hinge for a model; None if its loss is the square."""
+    if model.loss == "squared":
+        return None
+    covariance, T = model.covariance, model.targets.T
+
+    def solve(D: Array) -> Array:
+        return eliminated(model.border, D, covariance.solve(D))[0]
+
+    K = np.asarray(corner(covariance.kernel, covariance.X), dtype=float)
+    return squared_hinge(K, covariance.noise / covariance.weights, T, solve, bias=model.bias)
+
+
+def expansion(model: KernelModel) -> tuple[Array, Array]:
+    """The coefficients (n, M) and offsets (M,) that the scores of a model are made of."""
+    found = hinge(model)
+    return model.solution if found is None else (found.A, found.offsets)
+
+
 class _Column(NamedTuple):
     """A column: its active rows (s,), the inverse of their matrix (s, s), and the border."""
 
@@ -63,9 +87,7 @@ class _Column(NamedTuple):
     def solved(self, t: Array) -> tuple[Array, float]:
         """Coefficients (s,) and offset for targets (s,)."""
         a = self.P @ t
-        if self.border is None:
-            return a, 0.0
-        A, b = self.border.eliminated(t[:, None], a[:, None])
+        A, b = eliminated(self.border, t[:, None], a[:, None])
         return A[:, 0], float(b[0])
 
     def diagonal(self) -> Array:

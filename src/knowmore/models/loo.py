@@ -18,20 +18,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
-from knowmore._base import Answer, Array
+from knowmore._base import Answer, Array, Frozen, remembered
+from knowmore.editable import Model
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
-from knowmore.linalg import Border
+from knowmore.linalg import Border, eliminated
+from knowmore.models.hinge import expansion, hinge
 from knowmore.models.probabilities import Trial
 from knowmore.models.targets import Targets, Units, in_squares
 from knowmore.models.unrelated import unrelated_left_out
 
 if TYPE_CHECKING:
-    from knowmore.models.kernel_model import KernelModel, Model
+    from knowmore.models.kernel_model import KernelModel
 
 # A variance left out includes the noise sigma^2 / w of the example. Below this weight only rounding
 # is left after the noise is taken off: the example is asked about as a new row instead.
@@ -163,7 +165,8 @@ def with_bias(
     left: LooMoments, T: Array, codes: Array, border: Border, offsets: Array
 ) -> LooMoments:
     """The closed form with a bias: the prior (n, M) is the offset without the example's group."""
-    return left._replace(prior=border.without(offsets, T - left.mean, codes))
+    prior = border.without(offsets, T - left.mean, codes)
+    return LooMoments(left.mean, left.variance, left.error, prior)
 
 
 # -- what is rounding ----------------------------------------------------------------------------
@@ -233,19 +236,6 @@ def tied(scores: Array, error: Array) -> Array:
 # -- the examples of a model ----------------------------------------------------------------------
 
 
-class LeavesOut(Protocol):
-    """Predictions of a model for its examples and new rows, with groups of examples left out."""
-
-    def scores(self, groups: Array | None = None) -> LooScores:
-        """Predictions for the examples by the examples of other groups; groups (n,)."""
-
-    def on_rows(self, X: Array, groups: tuple[Array, Array] | None) -> LooScores:
-        """Predictions for new rows X (m, d).
-
-        groups : of the rows, (m,), and of the examples, (n,), which leave their own rows out
-        """
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
@@ -260,15 +250,16 @@ class LeaveOneOut:
         the group. What a coding chose stays: it was chosen on these very scores.
         """
         model = self.model
-        left = self.for_targets(model.targets, groups)
-        if model.hinge is None:
+        left, found = self.for_targets(model.targets, groups), hinge(model)
+        if found is None:
             return left
         if groups is not None:
             raise InvalidInput(
                 "Groups are left out in closed form of least squares alone. Use loss='squared', or "
                 "leave out one example at a time."
             )
-        return left._replace(scores=np.where(left.silent[:, None], left.scores, model.hinge.left))
+        scores = np.where(left.silent[:, None], left.scores, found.left)
+        return LooScores(scores, left.variance, left.silent)
 
     def unseen(self) -> LooScores:
         """Predictions for each example left out alone, as if it were a new row of weight one.
@@ -305,9 +296,11 @@ class LeaveOneOut:
         W, units = model.covariance.solve(k), model.targets.units
         # Units change with the group that is left out: what they are mixed from is predicted.
         A = model.coefficients if units is None else model.solved
-        mean = k.T @ A + (model.offsets if units is None else 0.0)
-        if model.hinge is not None:
-            mean = k.T @ model.hinge.A + model.hinge.offsets
+        if units is None:
+            B, b = expansion(model)
+            mean = k.T @ B + b
+        else:
+            mean = k.T @ A
         if model.border is not None:
             # What the bias adds: P [k; 1] = K~^-1 k + v (1 - v'k) / s.
             v, s = model.border.v, model.border.s
@@ -331,21 +324,13 @@ class LeaveOneOut:
     def backing(self) -> Array:
         """The score of each example by the others of its class alone, (n,): see `Trial`."""
         model = self.model
-        at, own = np.arange(len(model.examples)), self._codes
-        if model.hinge is not None:
-            return np.asarray(model.hinge.said[at, own])
+        labels = model.examples.labels
+        at, own = np.arange(len(labels)), np.searchsorted(model.names, labels)
+        if (found := hinge(model)) is not None:
+            return np.asarray(found.said[at, own])
         M = len(model.names)
-        Y = model.coded.basis[:, :M]
-        A, _ = model.eliminated(Y, model.solved[:, :M])
+        A, _ = eliminated(model.border, model.coded.basis[:, :M], model.solved[:, :M])
         return np.asarray(1 - A[at, own] / self.inverse_diagonal())
-
-    def trial(self, n: int | None = None) -> Trial:
-        """Predictions for the first n examples, or all, each left out, with what judges them."""
-        model = self.model
-        left, codes = self.unseen(), self._codes
-        counts = np.bincount(codes[~left.silent], minlength=len(model.names))
-        scores, variance, silent = (part[:n] for part in left)
-        return Trial(scores, variance, silent, self.backing()[:n], codes[:n], counts)
 
     def temperature(self, *, with_variance: bool = True) -> float:
         """tau of the probabilities, from a trial of the examples.
@@ -354,10 +339,7 @@ class LeaveOneOut:
         """
         if not self.model.classes or len(self.model.examples) < 2:
             return 1.0
-        trial = self.trial()
-        if not with_variance:
-            trial = trial._replace(variance=np.ones(len(self.model.examples)))
-        return trial.temperature
+        return unseen(self.model).trial(gaussian=with_variance).temperature
 
     def unrelated(self) -> Array:
         """Which examples have nothing in common with any other, (n,)."""
@@ -372,7 +354,7 @@ class LeaveOneOut:
         """`scores` for other targets on the same basis, such as targets before a choice."""
         model = self.model
         rest, T = targets.rest(groups), targets.T
-        A, offsets = model.eliminated(T, model.solved @ targets.mix)
+        A, offsets = eliminated(model.border, T, model.solved @ targets.mix)
         if rest is not None:
             A, T = (targets.mixed(B, rest) for B in (model.solved, targets.basis))
         left = self.moments(A, T, offsets, groups)
@@ -421,10 +403,64 @@ class LeaveOneOut:
         block = H.T @ H
         return block if model.border is None else model.border.inverse_block(rows, block)
 
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Unseen(Frozen):
+    """Examples, each predicted as a new row by the others.
+
+    ids, labels : (n,)
+    names : (M,), the columns of scores
+    scores : (n, M)
+    variance : (n,), or (n, M) if the columns have units
+    silent : (n,), whether the others carry no information on the example
+    counts : (M,), the examples that the model has of each class; zero if columns are values
+    backing : (n,), the score by the others of its class: see `Trial`; zero if columns are values
+    distance : (n,), to the nearest class in the null space, of rows of a linear model of classes
+    """
+
+    ids: Array
+    labels: Array
+    names: Array
+    scores: Array
+    variance: Array
+    silent: Array
+    counts: Array
+    backing: Array
+    distance: Array | None = None
+
     @property
-    def _codes(self) -> Array:
+    def codes(self) -> Array:
         """The columns of the labels, (n,)."""
-        return np.searchsorted(self.model.names, self.model.examples.labels)
+        return np.searchsorted(self.names, self.labels)
+
+    def trial(self, *, gaussian: bool = True) -> Trial:
+        """The trial of the examples; without a variance if the model is no Gaussian process."""
+        variance = self.variance if gaussian else np.ones(len(self.ids))
+        codes, silent = self.codes, self.silent
+        counts = self.counts - np.bincount(codes[silent], minlength=len(self.counts))
+        return Trial(self.scores, variance, silent, self.backing, codes, counts)
+
+    def without_classes(self) -> Array:
+        """The scores, but the only example of a class takes the class with it: -infinity."""
+        only = (self.labels[:, None] == self.names) & (self.counts == 1)
+        return np.where(only, -np.inf, self.scores)
+
+
+def unseen(model: Any) -> Unseen:
+    """The examples of a model whose weight is above zero."""
+    examples, names = model.examples.counted, model.names
+    of = np.searchsorted(names, examples.labels) if model.classes else np.empty(0, dtype=int)
+    counts = np.bincount(of, minlength=len(names))
+    backing = model.left_out.backing() if model.classes else np.zeros(len(examples))
+    left: LooScores = model.left_out.unseen()
+    return Unseen(examples.ids, examples.labels, names, *left, counts, backing)
+
+
+@remembered
+def score_temperature(model: KernelModel) -> float:
+    """tau of the probabilities Phi(mu^(c))^(1 / tau), in which the variance plays no part."""
+    return LeaveOneOut(model).temperature(with_variance=False)
 
 
 def _shared(groups: tuple[Array, Array] | None) -> Iterator[tuple[Array, Array]]:
@@ -452,7 +488,8 @@ def loo_scores(model: Model, examples: Examples, groups: Array | None) -> LooSco
     groups : (n,), examples of a group are left out together; None: each by itself
     """
     if model.examples is examples:
-        return model.left_out.scores(groups)
+        alone: LooScores = model.left_out.scores(groups)
+        return alone
     counts = examples.weights > 0
     both = None if groups is None else (groups[~counts], groups[counts])
     known = model.left_out.scores(None if both is None else both[1])

@@ -13,20 +13,27 @@ All of it is a closed form of the examples held.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
+from scipy.special import log_ndtr
 
-from knowmore._base import Array, Frozen
-from knowmore.errors import InvalidInput
+from knowmore._base import Array, Frozen, number, remembered
+from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.models.null_space import NullSpace, Removed
+from knowmore.models.probabilities import standardised
 from knowmore.models.unrelated import raised
 
 if TYPE_CHECKING:
     from knowmore.models.kernel_model import KernelModel
 
+# How much of the distance to the mean of all counts: one part of these.
+_KEPT: Final = 32
+# Values that differ by less than this fraction of the largest are equal.
+_EQUAL: Final = 64 * float(np.finfo(float).eps)
 # More classes than these do not weigh the parts any better: this many are left out, evenly spaced.
 _CLASSES: Final = 32
 # Parts are square roots of differences. What is below this fraction of the size of the terms may be
@@ -46,23 +53,24 @@ class Newness(Frozen):
     weights: Array
     left_out: Array
 
-    @classmethod
-    def of(cls, gp: KernelModel) -> Newness:
-        """The newness of a model of classes, from its examples, each left out."""
-        if not gp.classes:
-            raise InvalidInput("A model of values has no classes to be new to. Ask for 'variance'.")
-        space, n = null_space(gp), len(gp.examples)
-        if n < 2:
-            return cls(np.ones(3), np.empty(0))
-        alone = _parts_left_out(gp, space)
-        sizes = np.maximum(abs(alone).max(axis=0), [space.size, 1.0, 0.0])
-        E, X = gp.targets.basis, gp.covariance.X
-        weights = _weights(alone, sizes, E, X, lambda c: _parts_without(gp, space, c))
-        return cls(weights, alone @ weights)
-
     def values(self, gp: KernelModel, X: Array) -> Array:
         """How new the rows X (m, d) are, (m,)."""
         return weighed(gp, X, gp.variance(X), self.weights)
+
+
+@remembered
+def newness_of(gp: KernelModel) -> Newness:
+    """The newness of rows to a model of classes, by all that it knows of them."""
+    if not gp.classes:
+        raise InvalidInput("A model of values has no classes to be new to. Ask for 'variance'.")
+    space, n = null_space(gp), len(gp.examples)
+    if n < 2:
+        return Newness(np.ones(3), np.empty(0))
+    alone = _parts_left_out(gp, space)
+    sizes = np.maximum(abs(alone).max(axis=0), [space.size, 1.0, 0.0])
+    E, X = gp.targets.basis, gp.covariance.X
+    weights = _weights(alone, sizes, E, X, lambda c: _parts_without(gp, space, c))
+    return Newness(weights, alone @ weights)
 
 
 def weighed(gp: KernelModel, X: Array, variance: Array, weights: Array) -> Array:
@@ -77,6 +85,11 @@ def null_space(gp: KernelModel) -> NullSpace:
     """The null space of the classes of a model."""
     G = gp.targets.basis.T @ gp.solved
     return NullSpace((G + G.T) / 2)
+
+
+def nearest(gp: KernelModel, X: Array) -> Array:
+    """The distance of rows X (m, d) to the nearest class in the null space, (m,)."""
+    return null_space(gp).nearest(gp.covariance.expansion(X, gp.solved))
 
 
 def removed(gp: KernelModel) -> Removed:
@@ -206,3 +219,95 @@ def _spreads(values: Array, sizes: Array) -> Array:
     sizes = np.where(sizes > 0, sizes, 1.0)
     spread = (values / sizes).std(axis=0)
     return np.asarray(np.where(spread > _ROUNDINGS, spread * sizes, 1.0))
+
+
+# -- by a method ---------------------------------------------------------------------------------
+
+
+def improbability(mean: Array, variance: Array) -> Array:
+    """log Phi(-max_c mu^(c) / sigma), (m,): the chance that no class's target is above zero.
+
+    The logarithm does not underflow where the noise is small.
+    """
+    best = mean.max(axis=1, keepdims=True)
+    return np.asarray(log_ndtr(-standardised(best, variance))[:, 0])
+
+
+def excess(distance: Array, variance: Array) -> Array:
+    """distance^2 + sigma_*^2 / 32, (m,), for distances in the null space (m,) and variances (m,).
+
+    That is the squared Mahalanobis distance to the nearest class, times the noise, less 31 of 32
+    parts of that to the mean of all: what it exceeds the latter by says most, but a row far out
+    along a direction in which classes do not differ is new, too.
+    """
+    return np.asarray(distance**2 + variance / _KEPT)
+
+
+def values_by(
+    method: str,
+    mean: Callable[[], Array],
+    variance: Callable[[], Array],
+    distance: Callable[[], Array],
+    unrelated: Array,
+    largest: Callable[[], Array],
+) -> Array:
+    """The newness of m rows by a method, (m,); an unrelated row is of no class, for certain.
+
+    The answers of a model are computed on demand: mean (m, M), variance (m,) or (m, M), and
+    distance (m,) to the nearest class in the null space.
+
+    unrelated : which rows have nothing in common with what was learnt, (m,)
+    largest : the variance that these count with, () or (M,)
+    """
+
+    def spread() -> Array:
+        return raised(variance(), unrelated, largest() if unrelated.any() else 0.0)
+
+    match method:
+        case "variance":
+            found = spread()
+            return found if found.ndim == 1 else np.asarray(found.mean(axis=1))
+        case "null_space":
+            return distance()
+        case "mahalanobis":
+            return excess(distance(), spread())
+        case _:
+            return np.where(unrelated, 0.0, improbability(mean(), variance()))
+
+
+def separates(values: Array, silent: Array, q: float) -> bool:
+    """Whether the q-quantile of the examples' left-out values (n,) tells new rows from known."""
+    heard = silent.sum() <= (1 - q) * len(values)
+    return bool(heard or np.quantile(values, q) < values.max() - _EQUAL * abs(values).max())
+
+
+def threshold(values: Array, silent: Array, q: float) -> float:
+    """The q-quantile of the examples' left-out values (n,); warns where it separates nothing."""
+    n, mute = len(values), int(silent.sum())
+    if not separates(values, silent, q):
+        warnings.warn(
+            f"For {mute} of {n} examples the others say nothing, so no threshold separates known "
+            f"from new. The kernel is too narrow: widen it, tune it, or scale the features.",
+            KnowmoreWarning,
+            stacklevel=3,
+        )
+    return float(np.quantile(values, q))
+
+
+def check_several(n: int) -> None:
+    """Raise InvalidInput if only one example is held: nothing is left when it is left out."""
+    if n < 2:
+        raise InvalidInput("A threshold needs two examples, but the model holds one. Add more.")
+
+
+def unknown_rows(gp: KernelModel, X: Array, rate: float) -> Array:
+    """Which rows of X (m, d) belong to no class of the model, (m,), by its `newness`.
+
+    rate : the fraction of the examples held that would also be called unknown if left out
+    """
+    hint = "It is the fraction of known examples that may be called unknown."
+    q = 1 - number("rate", rate, "[0, 1]", hint)
+    check_several(len(gp.examples))
+    found = newness_of(gp)
+    least = threshold(found.left_out, gp.left_out.unseen().silent, q)
+    return np.asarray(found.values(gp, X) > least)

@@ -1,14 +1,15 @@
-"""The noise with the best leave-one-out predictions."""
+"""The noise with the best leave-one-out predictions, and a model with more of it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from knowmore._base import Array, leading
+from knowmore._base import Array, leading, remembered
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner
 from knowmore.linalg import Border, eigh, product
+from knowmore.models.kernel_model import KernelModel
 from knowmore.models.loo import EPS, LooMoments, Scale, leave_out, silenced, tied, with_bias
 from knowmore.models.targets import Weighting
 
@@ -117,3 +118,16 @@ def _judged(left: LooMoments, T: Array, votes: Array) -> tuple[bool, tuple[float
     right = float(votes[told][best[told]].sum())
     error = float(votes.sum(axis=1) @ ((T - scores) ** 2).sum(axis=1))
     return bool(silent.all()), (-right, error)
+
+
+@remembered
+def robust_model(model: KernelModel) -> KernelModel:
+    """Least squares of the same examples at ten times the noise: it trusts each label less.
+
+    A model of other labels of the same examples has the same factor for it. The model itself,
+    if there is no covariance with more noise.
+    """
+    noisier = model.covariance.noisier
+    if noisier is model.covariance:
+        return model
+    return KernelModel.on(noisier, model.coding, bias=model.bias)

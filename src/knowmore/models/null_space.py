@@ -18,7 +18,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from knowmore._base import Array, Frozen, bounded, derived
-from knowmore.kernels.distances import distances
+from knowmore.kernels import euclidean
 
 _EPS = float(np.finfo(float).eps)
 
@@ -96,7 +96,7 @@ class NullSpace(Frozen):
         if len(R) > 1:
             # L'1 = L^-1 G1.
             R = R - (R @ (self.G * self._unit**2).sum(axis=1))[:, None] / self._sum
-        return bounded(lambda: self._unit * distances(m @ R.T, R.T, 1.0).min(axis=1))
+        return bounded(lambda: self._unit * euclidean(m @ R.T, R.T, 1.0).min(axis=1))
 
     def left_out(self, gone: Removed) -> Array:
         """The distance of each example to the nearest class, by the other examples, (n,).
@@ -112,7 +112,7 @@ class NullSpace(Frozen):
         R, unit = self._root, self._unit
         m, A, v = gone.m, gone.A * unit**2, gone.variance / unit**2
         a, classes = A @ R.T, len(R) - gone.alone
-        square = distances(m @ R.T, R.T, 1.0) ** 2
+        square = euclidean(m @ R.T, R.T, 1.0) ** 2
         free = np.maximum(1 - v * np.einsum("ij,ij->i", a, a), _EPS)
         gain = np.where(gone.alone, 0.0, v / free)
         moved = np.einsum("ij,ij->i", m @ R.T, a)[:, None] - a @ R

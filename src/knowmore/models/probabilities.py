@@ -14,8 +14,9 @@ left of the own class's part counts p / (p - 1) times (`Trial.completed`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import log, pi
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
@@ -86,7 +87,9 @@ def class_probabilities(mean: Array, variance: Array, temperature: float = 1.0) 
 # -- how sharp -----------------------------------------------------------------------------------
 
 
-class Trial(NamedTuple):
+@final
+@dataclass(frozen=True, eq=False)
+class Trial:
     """Predictions for n examples, each left out, as if they were new rows.
 
     scores : (n, M)

@@ -117,7 +117,7 @@ class Targets(Frozen):
         return carried
 
     def edited(self, deleted: Array, labels: Array) -> Targets | None:
-        """One-vs-all targets without the deleted rows, and with `labels` (k,) appended.
+        """One-vs-all targets after rows were deleted, and then `labels` (k,) appended.
 
         None if classes would come or go.
         """

@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
@@ -41,6 +41,8 @@ from knowmore._base import Array, Frozen, Id, cached_property, derived, enough_m
 from knowmore.examples import Examples, among, array_of_ids, never_again
 from knowmore.models.kernel_model import KernelModel
 
+# The place of a node in a tree: its hash, and the number of nodes above it.
+Place = tuple[int, int]
 REMEDY = "Free memory, remove examples, or use a smaller capacity or n_trees."
 # The size of a sample.
 _SAMPLE = 16
@@ -128,7 +130,7 @@ class Members(Frozen):
     def joined(cls, parts: Sequence[Members]) -> Members:
         """The members of all parts, which are disjoint."""
         filled = [part for part in parts if len(part)] or parts[:1]
-        ids, *others = zip(*(part._columns for part in filled), strict=True)
+        ids, *others = zip(*(part.columns for part in filled), strict=True)
         columns = [_joined_ids(ids), *map(np.concatenate, others)]
         order = columns[-1].argsort(kind="stable")
         return cls(*(column[order] for column in columns))
@@ -140,13 +142,14 @@ class Members(Frozen):
         return cls(*columns)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Members.restored, self._columns
+        return Members.restored, self.columns
 
     def __len__(self) -> int:
         return len(self.serials)
 
     @property
-    def _columns(self) -> tuple[Array, ...]:
+    def columns(self) -> tuple[Array, ...]:
+        """All columns, with a row for each member."""
         return self.ids, self.keys, self.X, self.labels, self.weights, self.serials
 
     @cached_property
@@ -156,11 +159,12 @@ class Members(Frozen):
 
     def take(self, rows: Array) -> Members:
         """The members in these rows, a mask (n,) or ascending numbers."""
-        return Members(*(column[rows] for column in self._columns))
+        return Members(*(column[rows] for column in self.columns))
 
-    def sample(self, rows: Array, d: int) -> Sample:
+    def sample(self, rows: Array, d: int) -> Members:
         """The sample of these rows, a mask (n,) or numbers, for a cut by d features."""
-        return Sample(self.keys[rows], self.serials[rows], self.X[rows, :d])
+        some = self.take(rows)
+        return replace(some, X=some.X[:, :d])
 
     def edited(self, edit: Changes) -> Members:
         """The members after an edit."""
@@ -264,29 +268,6 @@ class Leaf(Frozen):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Sample(Frozen):
-    """Some members of a node, by which it is cut: keys (s,), serials (s,), X (s, d)."""
-
-    keys: Array
-    serials: Array
-    X: Array
-
-    @classmethod
-    def joined(cls, parts: Sequence[Sample]) -> Sample:
-        """The samples of all parts in one."""
-        columns = zip(*((part.keys, part.serials, part.X) for part in parts), strict=True)
-        return cls(*map(np.concatenate, columns))
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def take(self, rows: Array) -> Sample:
-        """The sampled members in these rows, a mask (s,) or numbers."""
-        return Sample(self.keys[rows], self.serials[rows], self.X[rows])
-
-
-@final
-@dataclass(frozen=True, eq=False)
 class Cut(Frozen):
     """How a node with the hash `key` is cut.
 
@@ -296,13 +277,13 @@ class Cut(Frozen):
     """
 
     key: int
-    sample: Sample
+    sample: Members
     last: int
     feature: int
     threshold: Any
 
     @classmethod
-    def of(cls, key: int, some: Sample) -> Cut | None:
+    def of(cls, key: int, some: Members) -> Cut | None:
         """The cut of a node by members among which its sample is.
 
         None if the sample cannot be told apart.
@@ -320,14 +301,15 @@ class Cut(Frozen):
         return None
 
     @classmethod
-    def at_a_bit(cls, key: int, keys: Array) -> Cut | None:
-        """The cut of a deep node, at the first bit in which the keys (n,) of its members differ.
+    def at_a_bit(cls, key: int, pool: Members, rows: Array) -> Cut | None:
+        """The cut of a deep node, at the first bit in which the keys of these members differ.
 
         None if they are all the same.
         """
+        keys = pool.keys[rows]
         least, largest = int(keys.min()), int(keys.max())
         bit = (least ^ largest).bit_length() - 1
-        none = Sample(keys[:0], np.empty(0, np.int64), np.empty((0, 0)))
+        none = pool.take(rows[:0])
         # Those with that bit are above all that have the bits before it, zero, and ones.
         return None if bit < 0 else cls(key, none, 0, _BIT, np.uint64(least | ((1 << bit) - 1)))
 
@@ -353,7 +335,7 @@ class Cut(Frozen):
             return self
         stays = old.take(~np.isin(old.serials, changed.serials[sampled & ~edit.comes]))
         enters = changed.sample(sampled & edit.comes, old.X.shape[1])
-        new = Sample.joined([stays, enters])
+        new = Members.joined([stays, enters])
         if full and len(new) < _SAMPLE:
             # The next of the sample are somewhere below this node.
             return None
@@ -430,17 +412,6 @@ class InnerNode(Frozen):
 # -- the tree --------------------------------------------------------------------------------------
 
 
-class _Place(NamedTuple):
-    """The place of a node in the tree: its hash, and the number of nodes above it."""
-
-    key: int
-    depth: int
-
-    def below(self, side: int) -> _Place:
-        """The place of the child on the left, 0, or right, 1."""
-        return _Place(branch(self.key, side), self.depth + 1)
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class Tree:
@@ -466,14 +437,14 @@ class Tree:
 
     def grown(self, members: Members, key: int, depth: int = 0) -> InnerNode | Leaf:
         """The node with the hash `key` below `depth` others, of all its members."""
-        return self._grown(members, np.arange(len(members)), _Place(key, depth), {})
+        return self._grown(members, np.arange(len(members)), (key, depth), {})
 
     def edited(self, edit: Changes) -> Tree:
         """The tree after an edit of its members."""
-        return replace(self, root=self._edited(self.root, _Place(self.key, 0), edit))
+        return replace(self, root=self._edited(self.root, (self.key, 0), edit))
 
     def _grown(
-        self, pool: Members, rows: Array, place: _Place, known: dict[bytes, KernelModel]
+        self, pool: Members, rows: Array, place: Place, known: dict[bytes, KernelModel]
     ) -> InnerNode | Leaf:
         """The node at some place, of these rows of a pool.
 
@@ -483,21 +454,22 @@ class Tree:
             pool, rows = pool.take(rows), np.arange(len(rows))
         counted = rows if pool.count == len(pool) else rows[pool.weights[rows] > 0]
         if len(counted) > self.capacity:
-            if place.depth < DEEP:
-                cut = Cut.of(place.key, self._sampled(place.key, pool, counted))
+            key, depth = place
+            if depth < DEEP:
+                cut = Cut.of(key, self.sample(key, pool, counted))
             else:
-                cut = Cut.at_a_bit(place.key, pool.keys[counted])
+                cut = Cut.at_a_bit(key, pool, counted)
             if cut is not None:
                 right = cut.is_right(pool.X, pool.keys, rows)
                 below = [
-                    self._grown(pool, rows[there], place.below(side), known)
+                    self._grown(pool, rows[there], _child(place, side), known)
                     for side, there in enumerate((~right, right))
                 ]
                 return InnerNode(len(counted), cut, *below)
         members = pool.take(rows)
         return Leaf(members, known.get(members.serials.tobytes(), self.model))
 
-    def _edited(self, node: InnerNode | Leaf, place: _Place, edit: Changes) -> InnerNode | Leaf:
+    def _edited(self, node: InnerNode | Leaf, place: Place, edit: Changes) -> InnerNode | Leaf:
         """The node at some place after an edit."""
         count = node.count + edit.more
         if isinstance(node, Leaf) and count <= self.capacity:
@@ -513,7 +485,7 @@ class Tree:
         return self._grown(members, np.arange(len(members)), place, known)
 
     def _below(
-        self, node: InnerNode, cut: Cut, place: _Place, edit: Changes
+        self, node: InnerNode, cut: Cut, place: Place, edit: Changes
     ) -> list[InnerNode | Leaf] | None:
         """The children after an edit that leaves the cut where it was; None if one is empty."""
         some = edit.members
@@ -522,7 +494,7 @@ class Tree:
         if not all(child.count + (part.more if part else 0) for child, part in pairs):
             return None
         return [
-            child if part is None else self._edited(child, place.below(side), part)
+            child if part is None else self._edited(child, _child(place, side), part)
             for side, (child, part) in enumerate(pairs)
         ]
 
@@ -552,16 +524,11 @@ class Tree:
                 found[key] = rows
         return found
 
-    def sample(self, key: int, members: Members, rows: Array) -> tuple[int, Sample]:
-        """The number of counted rows and their sample, for the cut of a node.
+    def sample(self, key: int, members: Members, rows: Array) -> Members:
+        """The sample among these counted rows of members, for the cut of the node `key`.
 
-        The rows are some of the node's members: its sample is among the samples of all of them.
+        If they are some of the node's members, its sample is among the samples of all of them.
         """
-        counted = rows[members.weights[rows] > 0]
-        return len(counted), self._sampled(key, members, counted)
-
-    def _sampled(self, key: int, members: Members, rows: Array) -> Sample:
-        """The sample among these rows of members for the node with the hash `key`."""
         sampled = rows[_least(_mixed_with(members.keys[rows], key))]
         return members.sample(sampled, 0 if self.by_ids else members.X.shape[1])
 
@@ -584,6 +551,11 @@ class Tree:
     def members(self) -> Members:
         """All members."""
         return Members.joined([leaf.members for leaf in self.leaves()])
+
+
+def _child(place: Place, side: int) -> Place:
+    """The place of the child on the left, 0, or right, 1."""
+    return branch(place[0], side), place[1] + 1
 
 
 def _leaves(node: InnerNode | Leaf) -> Iterator[Leaf]:

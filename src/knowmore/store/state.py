@@ -29,7 +29,7 @@ from knowmore.edits import Add, Relabel, Remove
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
 from knowmore.examples import Examples, new_serials
 from knowmore.kernels import describe_difference
-from knowmore.models import Forest
+from knowmore.models import Forest, max_variance
 from knowmore.store import codec, kinds
 from knowmore.store.cache import FactorCache, Kept, keep, kept, read_sums
 from knowmore.store.changing import next_id
@@ -268,8 +268,9 @@ def _followed(
     examples = _joined(file, facts, live, before, value.examples)
     kernel, settled = valued(state["kernel"]), bool(state["settled"])
     if describe_difference(kernel, value.kernel) is not None:
-        return Living.of(value.current.refit(kernel, examples.counted), examples, settled=settled)
-    peak = max(value.peak, value.model.covariance.max_variance(examples.X))
+        return Living.of(value.current.follow(examples.counted, kernel), examples, settled=settled)
+    covariance = value.model.covariance
+    peak = max(value.peak, max_variance(covariance.kernel, covariance.seen(examples.X)))
     after: Living[Any] = replace(value, examples=examples, settled=settled, peak=peak, reserve=[])
     _ = after.current
     return after

@@ -129,7 +129,7 @@ def _tolerance(model: Any, error: float) -> float:
         return 0.0
     n, diagonal, inverse = len(model.examples), model.covariance.diagonal, _inverse(model)
     trace, A = float(diagonal.sum()), norm(model.coefficients)
-    R, offset = error * (trace * A + norm(model.targets.T - model.offsets)), 0.0
+    R, offset = error * (trace * A + norm(model.targets.T - model.solution[1])), 0.0
     if model.bias:
         # From K~ dA + 1 db' = R and 1'dA = s, where 1'K~^-1 1 is at least n / |K~|.
         offset = (np.sqrt(n) * inverse * R + error * np.sqrt(n) * A) * trace / n

@@ -40,7 +40,7 @@ import numpy as np
 from knowmore._base import Array, Frozen, some
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
-from knowmore.linalg import evaluated
+from knowmore.linalg import eliminated, evaluated
 from knowmore.models import Coding, KernelModel, Targets, Weighting, one_vs_all
 
 # Parts of f(0): what the barrier may cost, and twice what |beta|^2 = 1 does. The latter decides
@@ -342,7 +342,7 @@ class TransferCoding(Coding):
         examples, names, N = model.examples, model.coded.names, len(self.known)
         coded = self.shifted(model.coded, examples, np.zeros(N), share)
         scores, variance, _ = model.left_out.for_targets(coded)
-        A, _ = model.eliminated(self.scores(examples), model.solved[:, -N:])
+        A, _ = eliminated(model.border, self.scores(examples), model.solved[:, -N:])
         new = self._is_new(coded)
         own = np.searchsorted(names, examples.labels)
         is_new = new[own]

@@ -14,7 +14,17 @@ from knowmore.errors import InvalidInput, NotPositiveDefinite
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel, corner, cross, diagonal, is_positive, rules
 from knowmore.linalg import Cholesky
-from knowmore.models import Covariance, KernelModel, LooScores, Targets, Trial, finite
+from knowmore.models import (
+    Covariance,
+    KernelModel,
+    LooScores,
+    Targets,
+    Trial,
+    explained,
+    finite,
+    max_variance,
+    unseen,
+)
 from knowmore.transfer.choice import POSITIVE, Candidate, Ranking, Rule, Support, row_digests
 from knowmore.transfer.pairs import Pair
 
@@ -108,12 +118,13 @@ class OneShot(Frozen):
         """The label of the class to learn; None if there are no examples."""
         return self.rule.positive(self.examples.labels)
 
-    def follow(self, examples: Examples) -> OneShot:
-        """The batch fit of `examples`: noise, support and rho are chosen again."""
-        return self._fit(examples, tuple(self.candidates))
+    def follow(self, examples: Examples, kernel: AnyKernel | None = None) -> OneShot:
+        """The batch fit of `examples`: noise, support and rho are chosen again.
 
-    def refit(self, kernel: AnyKernel, examples: Examples) -> OneShot:
-        """The batch fit of `examples` with another kernel, for the supports too."""
+        kernel : another one is for the supports too
+        """
+        if kernel is None or kernel is self.covariance.kernel:
+            return self._fit(examples, tuple(self.candidates))
         supports = tuple(Support.of(kernel, one.name, one.X) for one in self.supports)
         names = [one.name for one in self.candidates]
         model = OneShot.of(kernel, examples, supports, lambda _: names, self.rule)
@@ -221,7 +232,7 @@ class OneShot(Frozen):
         if rule.noise == "adaptive":
             _check_pivots(own.diagonal * own.factor.inverse_diagonal())
         elif is_positive(own.kernel):
-            certain = self.is_certain(examples, own.max_variance(own.X))
+            certain = self.is_certain(examples, max_variance(own.kernel, own.X))
         # The support nearest to the target comes first: if one fails, it is likely to be that.
         for one in sorted(blocks, key=lambda one: -known[one].pair.s[0] if one in known else 0.0):
             made[one] = self._candidate(target, one, blocks[one], certain=certain)
@@ -255,7 +266,7 @@ class OneShot(Frozen):
             own = [f"{row} of the support {support.name!r}" for row in range(len(support.X))]
             both = _both_tasks(target.examples, support, label, (*target.examples.names, *own))
             joint = replace(covariance, kernel=_AcrossTasks(covariance.kernel, rho))
-            raise joint.explained(error.row, both) from error
+            raise explained(joint, error.row, both) from error
         if self.rule.noise == "adaptive":
             _check_pivots(pair.diagonal * pair.inverse_diagonal(rho))
         return Candidate(support, C, pair, self.rule)
@@ -431,11 +442,11 @@ class OneShotLeaveOneOut:
     def temperature(self) -> float:
         """tau of the probabilities, from the examples; the supports stand in for them too."""
         n = len(self.model.examples)
-        trials = [one.model.left_out.trial(n) for one in self.model.members]
-        said = [LooScores(one.completed, one.variance, one.silent) for one in trials]
+        trials = [unseen(one.model).trial() for one in self.model.members]
+        said = [LooScores(one.completed[:n], one.variance[:n], one.silent[:n]) for one in trials]
         counts = np.max([one.counts for one in trials], axis=0)
         together = self._together(said, self.model.border)
-        return Trial(*together, np.zeros(n), trials[0].codes, counts).temperature
+        return Trial(*together, np.zeros(n), trials[0].codes[:n], counts).temperature
 
     def _with_support(self, one: KernelModel, groups: Array | None) -> Array | None:
         """The groups of a member's examples: its support is one of its own, so that it stays."""

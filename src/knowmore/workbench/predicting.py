@@ -14,7 +14,7 @@ from knowmore.errors import KnowmoreError, NoExamples
 from knowmore.estimators import unnamed
 from knowmore.examples import Examples
 from knowmore.insight import WITH_VARIANCE, Novelty, count_of, novelty
-from knowmore.models import Told, class_probabilities, weighed
+from knowmore.models import class_probabilities, newness_of, values_by, weighed
 from knowmore.store import cache
 from knowmore.store.cache import LEARNT, Thresholds
 from knowmore.workbench.model import check_source, usable_records, wanted
@@ -74,14 +74,14 @@ class Judge(NamedTuple):
         unrelated = model.unrelated(rows)
         if not model.keeps_rows:
             unrelated &= self.weights != LEARNT
-        told = Told(
+        return values_by(
+            method,
             lambda: mean,
             lambda: variance,
             lambda: model.nearest(rows),
             unrelated,
             lambda: model.largest_variance,
         )
-        return told.values(method)
 
 
 @final
@@ -195,7 +195,7 @@ def _compared(estimator: Any, examples: Examples) -> tuple[Novelty, tuple[float,
         reference = examples.X[rows], examples.labels[rows], examples.weights[rows]
         weights = LEARNT if model.unrelated(examples.X[learnt]).any() else ()
     elif model.has_gram:
-        weights = tuple(model.newness.weights.tolist())
+        weights = tuple(newness_of(model).weights.tolist())
     return novelty(estimator, examples.X[:1], reference=reference), weights
 
 

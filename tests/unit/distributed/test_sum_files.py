@@ -23,7 +23,8 @@ from knowmore import (
 )
 from knowmore.distributed import fit, load_sums, refresh_sums, refreshing, save_sums
 from knowmore.linalg import Sums
-from knowmore.linalg.sums import Group, _Products
+from knowmore.linalg.sums import Group
+from knowmore.linalg.totals import Products
 
 FORMATS = Path(__file__).parents[2] / "formats"
 RNG = np.random.default_rng(0)
@@ -196,7 +197,7 @@ def digest_of(path):
     groups = zip(settings["keys"], arrays["counts"].tolist(), arrays["first"], strict=True)
     groups = {key: Group(*counts, first) for key, counts, first in groups}
     grid = Grid(arrays["exponents"], settings["bits"])
-    return Sums(grid, groups, settings["log_weights"], _Products.summed(square)).digest()
+    return Sums(grid, groups, settings["log_weights"], Products.summed(square)).digest()
 
 
 IMPOSSIBLE = {

@@ -27,7 +27,7 @@ from knowmore import (
 )
 from knowmore.edits import Add
 from knowmore.errors import InvalidInput, NoExamples
-from knowmore.kernels.distances import SETTLED
+from knowmore.kernels import SETTLED
 
 RNG = np.random.default_rng(7)
 X = 50 * RNG.normal(size=(90, 3)) + 1000

@@ -24,6 +24,7 @@ from knowmore import (
 )
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NoExamples, NotFitted
 from knowmore.insight import explain, novelty, reliability, suggest, suspects, tune
+from knowmore.models import newness_of
 
 METHODS = ("variance", "probability", "null_space", "mahalanobis")
 # The weights of its parts are those of all examples: it has tests of its own against refits.
@@ -148,7 +149,7 @@ def test_parts_are_weighed_by_leaving_out_examples_and_classes(classes):
     clf = GPClassifier(KERNEL, 0.05).fit(X, y)
     alone = left_out_parts(0.05, X, y, np.arange(len(X)))
     want = fisher(alone, left_out_parts(0.05, X, y, y), y)
-    weights = clf.model_.newness.weights
+    weights = newness_of(clf.model_).weights
     assert (want > 0).all()
     assert abs(weights - want).max() <= bound(0.05, X, want) / alone.std(axis=0).min()
     found = novelty(clf, queries)

@@ -15,7 +15,7 @@ from tolerance import assert_rounded, tolerance
 from knowmore import EigenspaceLDA, GPClassifier, GPRegressor
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
 from knowmore.insight import SuggestQuery, suggest
-from knowmore.models import Following
+from knowmore.models import Following, joint
 
 CRITERIA = ("reduction", "variance", "margin")
 
@@ -106,7 +106,7 @@ def test_some_rows_stand_for_a_large_pool(some, monkeypatch):
     clf, _, _, pool = make()
     at = np.linspace(0, len(pool) - 1, some).astype(int)
     mean, variance = clf.decision_function(pool), clf.predict_variance(pool)
-    d, C = np.array([doubt(m) for m in mean]), clf.model_.joint(pool)
+    d, C = np.array([doubt(m) for m in mean]), joint(clf.model_, pool)
     want = []
     for j in range(len(pool)):
         others = [i for i in at if i != j]

@@ -26,7 +26,7 @@ from knowmore import open as open_store
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
 from knowmore.insight import novelty, suspects
 from knowmore.insight.suspects import margin_contributions
-from knowmore.models import class_probabilities
+from knowmore.models import class_probabilities, robust_model
 from knowmore.models.probabilities import mislabelling
 
 KERNEL, NOISE = RBF(1.5), 0.1
@@ -410,13 +410,13 @@ def test_relabelling_keeps_the_factor_of_the_sceptic_and_pickles_do_without():
     size = len(pickle.dumps(clf))
     suspects(clf)
     assert len(pickle.dumps(clf.model_.covariance)) < size
-    before = clf.model_.robust_model.covariance.factor
+    before = robust_model(clf.model_).covariance.factor
     found = suspects(clf.relabel([0], ["yew"]))
-    assert clf.model_.robust_model.covariance.factor is before
+    assert robust_model(clf.model_).covariance.factor is before
     fresh = GPClassifier(KERNEL, NOISE).fit(X, np.r_[["yew"], y[1:]])
     assert found.rows.tolist() == suspects(fresh).rows.tolist()
     suspects(clf.remove([1]))
-    assert clf.model_.robust_model.covariance.factor.size == 59
+    assert robust_model(clf.model_).covariance.factor.size == 59
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-300])

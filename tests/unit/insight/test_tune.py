@@ -195,7 +195,7 @@ def test_weights_and_settings_are_kept(model):
     assert set(found.changed) == {"kernel__k1__constant_value", "kernel__k2__length_scale", name}
     assert found.after > found.before
     assert_rounded(tuned.get_params()[name], found.changed[name][1])
-    fresh = classifier(model, tuned.kernel, 1 / tuned.model_.C if model == "LSSVM" else tuned.noise)
+    fresh = classifier(model, tuned.kernel, 1 / tuned.C_ if model == "LSSVM" else tuned.noise)
     fresh.fit(held.X, held.labels, sample_weight=held.weights)
     K = oracle.covariance(tuned.kernel_, held.X, tuned.model_.covariance.noise / held.weights)
     got, want = tuned.decision_function(X), fresh.decision_function(X)

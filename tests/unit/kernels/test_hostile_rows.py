@@ -29,7 +29,7 @@ from knowmore.kernels import (
     diagonal,
     squared_distances,
 )
-from knowmore.kernels.distances import distances
+from knowmore.kernels.distances import euclidean
 
 HISTOGRAMS = [
     HistogramIntersection(),
@@ -112,12 +112,12 @@ def test_distances_reach_the_ends_of_the_range():
     np.testing.assert_array_equal(
         squared_distances(X, zero, 1.0)[:, 0] > [1e308, -1, 1e308, -1], [True, True, True, True]
     )
-    assert_rounded(distances(X[:2], zero, 1.0)[:, 0] / [1e300, 1e-300], np.ones(2))
-    assert_rounded(distances(X[[2]], zero, 1e308)[0, 0], 1.7 * np.sqrt(2))
-    assert_rounded(distances(X[[2]], -X[[2]], 1e308)[0, 0], 3.4 * np.sqrt(2))
+    assert_rounded(euclidean(X[:2], zero, 1.0)[:, 0] / [1e300, 1e-300], np.ones(2))
+    assert_rounded(euclidean(X[[2]], zero, 1e308)[0, 0], 1.7 * np.sqrt(2))
+    assert_rounded(euclidean(X[[2]], -X[[2]], 1e308)[0, 0], 3.4 * np.sqrt(2))
     # Numbers this small have three digits.
-    assert abs(distances(X[[3]], zero, 1e-320)[0, 0] - 5) < 5e-3
-    for apart in (squared_distances, distances):
+    assert abs(euclidean(X[[3]], zero, 1e-320)[0, 0] - 5) < 5e-3
+    for apart in (squared_distances, euclidean):
         assert apart(X, X, 1e-300).max() == np.inf
         np.testing.assert_array_equal(np.diagonal(apart(X, X, 1e-300)), np.zeros(4))
 

@@ -178,7 +178,7 @@ def test_one_row_goes_in_one_pass_as_several_do(n, dtype):
 @pytest.mark.parametrize("rows", [[3], [127], [128], [3, 5], [0, 128, 129], [*range(0, 100, 9)]])
 def test_the_loops_stay_within_their_arrays(rows, monkeypatch):
     # Python refuses an index that compiled code would read.
-    loops = sweep.Sweep(*(getattr(sweep, name) for name in sweep.Sweep._fields))
+    loops = sweep
     monkeypatch.setattr(removal, "sweep", lambda dtype: loops)
     A, B = matrix(2 * PANEL + 4), np.ones((2 * PANEL + 4, 1))
     factor = factor_of(A)

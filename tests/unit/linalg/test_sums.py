@@ -236,13 +236,13 @@ def test_words_carry_at_their_edges(W):
     C, places = np.array([summands] * n, dtype=float), np.arange(n)
     for shift in (0, 8, 15, *range(50, 62 * (W - 2), 17)):
         got = words_of(rows)
-        loops().accumulate(got, C, places, places, shift, -1, False)
+        loops().accumulate(got, C, (places, places), shift, -1, False)
         want = [[a - (int(c) << shift) for c in C[0]] for a in values]
         np.testing.assert_array_equal(got, words_of(want))
         # Products of two limbs are added with their transposes.
         some = np.array([1, 4, 5])
         got = words_of([[0] * n] * n)
-        loops().accumulate(got, C[:3], some, places, shift, 1, True)
+        loops().accumulate(got, C[:3], (some, places), shift, 1, True)
         want = [[0] * n for _ in range(n)]
         for a, i in enumerate(some):
             for j in range(n):
@@ -265,7 +265,7 @@ def test_differences_are_rounded_only_at_the_end(far):
     )
     up, across = rng.integers(-400, 5, len(a)), rng.integers(-400, 5, len(b))
     for total in (1, 3, 2**31, 2**31 - 1, 2**41 - 1):
-        got = loops().difference(A, total, a_words, b_words, up, across, False)
+        got = loops().difference(A, total, a_words, b_words, (up, across), False)
         for i, value in enumerate(values):
             for j in range(len(b)):
                 exact = Fraction(total * value - a[i] * b[j], total)
@@ -680,3 +680,16 @@ def test_a_sparse_table_of_any_format_stands_beside_others(name):
     both = grid + grid
     assert Sums.of(grid, Z) == Sums.of(grid, X)
     assert Sums.of(both, (Z, X)) == Sums.of(both, (X, Z)) == Sums.of(both, (X, X))
+
+
+def test_no_type_of_sums_is_compiled_late():
+    # A compilation that Ctrl-C interrupts would be stuck.
+    X = np.arange(12.0).reshape(4, 3)
+    made = [len(each.signatures) for each in vars(loops()).values()]
+    for bits in BITS:
+        sums = Sums.of(Grid.covering(X, bits), X, np.array([0, 0, 1, 1]))
+        for centred in (True, False):
+            sums.scatter(centred=centred)
+            sums.cross([0, 1], centred=centred)
+        sums.mean()
+    assert [len(each.signatures) for each in vars(loops()).values()] == made

@@ -157,7 +157,7 @@ def test_an_append_evaluates_the_new_rows_alone_and_copies_none(monkeypatch):
 def test_a_model_with_another_kernel_or_an_inverse_is_asked_anew():
     model = fitted(30)
     pool = Following(model, ASKED)
-    other = model.refit(RBF(0.7), model.examples)
+    other = model.follow(model.examples, RBF(0.7))
     assert_answers(pool.follow(other), other)
     inverse = fitted(30, factor=Inverse)
     answers = Following(inverse, ASKED).follow(inverse)

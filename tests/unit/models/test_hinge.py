@@ -13,7 +13,7 @@ from tolerance import assert_rounded, assert_within, tolerance
 from knowmore import GPClassifier, LSSVMClassifier
 from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.insight import explain, suspects
-from knowmore.models import hinge
+from knowmore.models import expansion, hinge
 
 KERNEL, NOISE = RBF(1.0), 0.3
 HINGE = {"loss": "squared_hinge"}
@@ -44,7 +44,7 @@ def test_no_other_coefficients_have_a_smaller_loss(bias, weighted):
     X, y = clouds()
     weights = np.random.default_rng(1).uniform(0.2, 5, 60) if weighted else np.ones(60)
     model = made(bias).fit(X, y, sample_weight=weights).model_
-    K, (A, offsets) = KERNEL(X), model.expansion
+    K, (A, offsets) = KERNEL(X), expansion(model)
     for c, t in enumerate(oracle.one_vs_all(y.tolist())[1].T):
         value, slope = objective(K, t, A[:, c], offsets[c], NOISE / weights)
         scale = abs(K).sum(axis=1).max() / (NOISE / weights).min()
@@ -80,7 +80,7 @@ def test_whole_steps_would_go_round_in_circles():
         [3.6, 0.4, -0.1],
     ]
     kernel, t = DotProduct(1.0), np.array([-1.0, -1, -1, -1, 1, 1, 1])
-    A, _ = GPClassifier(kernel, 0.1, **HINGE).fit(X, t).model_.expansion
+    A, _ = expansion(GPClassifier(kernel, 0.1, **HINGE).fit(X, t).model_)
     K = kernel(np.array(X))
     B = K + 0.1 * np.eye(7)
     want = dual(B, t)
@@ -111,7 +111,7 @@ def test_the_minimum_is_that_of_the_dual(kernel, noise):
     for seed in range(80):
         X, t = small(seed)
         B = oracle.covariance(kernel, X, noise)
-        A, _ = GPClassifier(kernel, noise, **HINGE).fit(X, t).model_.expansion
+        A, _ = expansion(GPClassifier(kernel, noise, **HINGE).fit(X, t).model_)
         want = dual(B, t)
         # One solves with a factor of B, the other with an inverse of a part of it.
         bound = tolerance(B) * np.linalg.norm(want) + tolerance(B, "inverse") / noise
@@ -123,7 +123,7 @@ def test_the_minimum_is_that_of_the_dual(kernel, noise):
 def test_with_a_bias_the_slope_is_zero(kernel, noise):
     for seed in range(80):
         X, t = small(seed)
-        A, offsets = LSSVMClassifier(kernel, 1 / noise, **HINGE).fit(X, t).model_.expansion
+        A, offsets = expansion(LSSVMClassifier(kernel, 1 / noise, **HINGE).fit(X, t).model_)
         a, b, K = A[:, 1], offsets[1], kernel(X)
         bound = tolerance(K + noise * np.eye(len(t))) * (1 + abs(b) + (abs(K) @ abs(a)).max())
         assert_within(noise * a, t * np.maximum(1 - t * (K @ a + b), 0), bound)

@@ -53,7 +53,7 @@ def refits(clf, X, y):
 def closed_form(clf, groups=None):
     """The closed form as it is, and the bound of its rounding."""
     model = clf.model_
-    left = model.left_out.moments(model.coefficients, model.targets.T, model.offsets, groups)
+    left = model.left_out.moments(model.coefficients, model.targets.T, model.solution[1], groups)
     return left.mean, left.error
 
 
@@ -157,7 +157,7 @@ def test_a_group_of_which_the_others_say_nothing_is_silent_whatever_it_says_of_i
     left = svm.leave_one_out(groups)
     rest = LSSVMClassifier(NARROW, C=10.0).fit(X[:8], y[:8])
     np.testing.assert_array_equal(left.silent, groups == 2)
-    assert_rounded(left.scores[8:], np.tile(rest.model_.offsets, (6, 1)), scale=1.0)
+    assert_rounded(left.scores[8:], np.tile(rest.model_.solution[1], (6, 1)), scale=1.0)
 
 
 def test_a_regressor_says_its_prior_mean_where_nobody_is_near():

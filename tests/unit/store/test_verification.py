@@ -91,7 +91,7 @@ def test_a_model_that_went_astray_is_found(tmp_path):
     with made(tmp_path / "a.km") as store:
         model = store.session.state.estimator.model_
         object.__setattr__(model, "solved", model.solved * (1 + 1e-6))
-        vars(model).pop("_solution", None)
+        vars(model).pop("solution", None)
         found = store.verify()
         assert not check(found, "model").ok
         assert not check(found, "residual").ok
