@@ -397,7 +397,8 @@ class Ranking:
 
         If lpp is the criterion, there is one column of it.
         """
-        table = optional("pandas", "tables").DataFrame(list(self.rows), columns=Ranked._fields)
+        columns = ["support", "rho", "value", "lpp"]
+        table = optional("pandas", "tables").DataFrame(list(self.rows), columns=columns)
         if self.criterion == "lpp":
             return table.drop(columns="value")
         return table.rename(columns={"value": self.criterion})
