@@ -16,8 +16,7 @@ import numpy as np
 
 from knowmore._base import Array, choice, some, whole_number
 from knowmore.errors import InvalidInput, InvalidType, MissingData
-from knowmore.transfer.database import frequencies, read
-from knowmore.transfer.nouns import Nouns
+from knowmore.transfer.nouns import Nouns, frequencies, read
 
 Unknown = Literal["raise", "keep"]
 

@@ -13,7 +13,7 @@ from tolerance import assert_models, assert_rounded
 from knowmore import SubspaceMonitor
 from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.subspaces import Eigenspace, lagged
-from knowmore.subspaces.stream import Measures, Observation, drift, rank_bound
+from knowmore.subspaces.monitor import Observation, drift, rank_bound
 
 K, D, WINDOW = 2, 8, 40
 STRENGTHS = np.array([4.0, 3.0, 1, 1, 1, 1, 1, 1])
@@ -358,7 +358,7 @@ def test_an_observation_prints_in_a_few_lines_and_becomes_a_table():
     assert len(seen) == len(table) == 100
     np.testing.assert_array_equal(table["shift"], seen.shifts)
     np.testing.assert_array_equal(table["change"], seen.changes)
-    quiet = Observation(Measures(*np.zeros((4, 3))), seen.limits)
+    quiet = Observation(*np.zeros((4, 3)), seen.limits)
     words = "Observation: 0 of 3 rows are anomalies; 0 of 3 windows have changed"
     assert repr(quiet).splitlines()[0] == words
 

@@ -14,7 +14,7 @@ from small_wordnet import LICENCE, Entry, Small
 
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingData
 from knowmore.semantics import WordNet
-from knowmore.transfer.database import parse
+from knowmore.transfer.nouns import parse
 
 ENTITY, ANIMAL, PET, TOOL, DOG, CAT, CRANE, HOIST, MOUSE, SNOOPY, UNMET = range(11)
 SMALL = Small(
