@@ -40,6 +40,7 @@ class Rows:
     """An immutable array that shares its leading rows with the arrays it grew from.
 
     view : the rows, read-only
+    buffer : the memory that they share
 
     >>> one = Rows(np.zeros((2, 3)))
     >>> two = one.append(np.ones((1, 3)))
@@ -47,12 +48,12 @@ class Rows:
     ((2, 3), (3, 3))
     """
 
-    __slots__ = ("_buffer", "view")
+    __slots__ = ("buffer", "view")
 
     def __init__(self, array: Array, buffer: _Buffer | None = None) -> None:
         self.view = array.view()
         self.view.flags.writeable = False
-        self._buffer = _Buffer(array, len(array)) if buffer is None else buffer
+        self.buffer = _Buffer(array, len(array)) if buffer is None else buffer
 
     def __reduce__(self) -> tuple[type[Rows], tuple[Array]]:
         return Rows, (np.array(self.view),)
@@ -62,9 +63,7 @@ class Rows:
         begin, end = len(self.view), len(self.view) + len(rows)
         if begin == end:
             return self
-        if rows.shape[1:] == (0,):
-            return Rows(np.empty((end, 0)))
-        buffer, dtype = self._buffer, rows.dtype
+        buffer, dtype = self.buffer, rows.dtype
         if begin and dtype is not self.view.dtype:
             dtype = np.result_type(self.view, rows)
         if buffer.array.dtype != dtype or not buffer.claim(begin, end):
@@ -75,18 +74,12 @@ class Rows:
 
     def extends(self, earlier: Rows) -> bool | None:
         """Whether these are the `earlier` rows and none or more behind them; None: not known."""
-        return len(self.view) >= len(earlier.view) if self._buffer is earlier._buffer else None
+        return len(self.view) >= len(earlier.view) if self.buffer is earlier.buffer else None
 
     def without(self, rows: Array) -> Rows:
         """All but these rows (k,), which ascend, in a buffer of their own."""
         end = len(self.view) - len(rows)
-        if self.view.shape[1:] == (0,):
-            return Rows(np.empty((end, 0)))
         buffer = _room_for(end, self.view, self.view.dtype)
-        if len(rows) == 1:
-            row = int(rows[0])
-            buffer.array[:row], buffer.array[row:end] = self.view[:row], self.view[row + 1 :]
-            return Rows(buffer.array[:end], buffer)
         if len(rows) > _FEW:
             buffer.array[:end] = np.delete(self.view, rows, axis=0)
             return Rows(buffer.array[:end], buffer)
@@ -113,40 +106,31 @@ class _Columns(NamedTuple):
     serials: Rows
 
 
-class _SerialNumbers:
-    """Numbers every row that is ever written; a replaced example gets a new number.
-
-    So two sets of examples can tell what they share without comparing features.
-    """
-
-    def __init__(self) -> None:
-        self.next = 0
-
-    def take(self, k: int, least: int = 0) -> Array:
-        """The next k numbers, (k,), none below `least`."""
-        with moment:
-            begin = max(self.next, least)
-            self.next = begin + k
-        return np.arange(begin, begin + k)
+# Every row that is ever written has a number; a replaced example gets a new one. So two sets of
+# examples can tell what they share without comparing features. The next number:
+_following = [0]
 
 
-_serial_numbers = _SerialNumbers()
+def new_serials(k: int, least: int = 0) -> Array:
+    """k serial numbers that no row has, (k,), ascending, none below `least`."""
+    with moment:
+        begin = max(_following[0], least)
+        _following[0] = begin + k
+    return np.arange(begin, begin + k)
 
 
-def new_serials(k: int) -> Array:
-    """k serial numbers that no row has, (k,), ascending."""
-    return _serial_numbers.take(k)
-
-
-def never_again(serials: Array) -> None:
-    """Never issue these numbers (n,), which a pickle may bring from another process."""
-    _serial_numbers.take(0, least=int(serials.max(initial=-1)) + 1)
+def reserve_serials(serials: Array) -> None:
+    """Keep new rows from getting these numbers (n,), which a pickle may bring along."""
+    new_serials(0, least=int(serials.max(initial=-1)) + 1)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Examples:
     """Rows of (id, x, label, weight), immutable; edits return new sets that share rows.
+
+    columns : the columns, with a row for each example
+    labelling : sets with the same one of these have the same label for the same row
 
     The index maps ids to serial numbers. Successive sets share it: only ids that it never had are
     written in place, and an id whose serial number a set does not hold is not in that set.
@@ -157,13 +141,12 @@ class Examples:
     (array([1, 'third'], dtype=object), ['b', 'c'], [1])
     """
 
-    _columns: _Columns
+    columns: _Columns
     _index: dict[Id, int]
     _next_id: int
     # Whether all weights are known to be one.
     _alike: bool = False
-    # Sets with the same one of these have the same label for the same row.
-    _labelling: object = field(default_factory=object)
+    labelling: object = field(default_factory=object)
 
     @classmethod
     def of(
@@ -186,7 +169,7 @@ class Examples:
         return f"Examples({len(self)} rows of {self.X.shape[1]})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self._columns, self._next_id)
+        return _restore, (self.columns, self._next_id)
 
     @classmethod
     def restored(
@@ -215,22 +198,22 @@ class Examples:
     @property
     def names(self) -> tuple[Id, ...]:
         """The ids as they were given."""
-        return tuple(self._columns.ids.view)
+        return tuple(self.columns.ids.view)
 
     @property
     def X(self) -> Array:
         """The inputs, (n, d), read-only."""
-        return self._columns.X.view
+        return self.columns.X.view
 
     @property
     def labels(self) -> Array:
         """The labels, (n,) or (n, q), read-only."""
-        return self._columns.labels.view
+        return self.columns.labels.view
 
     @property
     def weights(self) -> Array:
         """The weight of each example, (n,), read-only; one by default."""
-        return self._columns.weights.view
+        return self.columns.weights.view
 
     @cached_property
     def extremes(self) -> tuple[float, float]:
@@ -242,7 +225,7 @@ class Examples:
     @property
     def serials(self) -> Array:
         """The serial numbers of the rows, (n,), ascending."""
-        return self._columns.serials.view
+        return self.columns.serials.view
 
     def rows(self, ids: tuple[Id, ...]) -> Array:
         """The rows of these examples, (k,)."""
@@ -288,21 +271,21 @@ class Examples:
                 rows = self.rows(ids)
                 changed = self.labels.astype(np.result_type(self.labels, labels))
                 changed[rows] = labels
-                columns = self._columns._replace(labels=Rows(changed))
-                return replace(self, _columns=columns, _labelling=object())
+                columns = self.columns.ids, self.columns.X, Rows(changed), *self.columns[3:]
+                return replace(self, columns=_Columns(*columns), labelling=object())
         assert_never(edit)
 
     def with_rows(self, X: Array) -> Examples:
-        """The same examples with other features X (n, d')."""
-        return replace(self, _columns=self._columns._replace(X=Rows(X)))
+        """These examples with other features X, (n, any)."""
+        return replace(self, columns=_Columns(self.columns.ids, Rows(X), *self.columns[2:]))
 
     def labelled_as(self, earlier: Examples) -> bool:
         """Whether it is known without a look that rows of both have the same label in both."""
-        return self._labelling is earlier._labelling
+        return self.labelling is earlier.labelling
 
     def extend(self, earlier: Examples) -> bool:
         """Whether these are the `earlier` ones and none or more behind them."""
-        if (known := self._columns.serials.extends(earlier._columns.serials)) is not None:
+        if (known := self.columns.serials.extends(earlier.columns.serials)) is not None:
             return known
         mine, theirs = self.serials, earlier.serials
         return len(mine) >= len(theirs) and bool((mine[: len(theirs)] == theirs).all())
@@ -340,23 +323,23 @@ class Examples:
                 f"index of their table (reset_index(drop=True) numbers rows instead)."
             )
         weights = np.ones(k) if new.weights is None else new.weights
-        serials = _serial_numbers.take(k)
+        serials = new_serials(k)
         rows = _names(ids), new.X, new.labels, weights, serials
-        columns = [old.append(more) for old, more in zip(self._columns, rows, strict=True)]
+        columns = [old.append(more) for old, more in zip(self.columns, rows, strict=True)]
         index = _extended(self._index, dict(zip(ids, serials.tolist(), strict=True)))
         largest = max((one for one in ids if isinstance(one, int)), default=-1)
         alike = self._alike and new.weights is None
         next_id = max(self._next_id, largest + 1)
-        return Examples(_Columns(*columns), index, next_id, alike, self._labelling)
+        return Examples(_Columns(*columns), index, next_id, alike, self.labelling)
 
     def without(self, rows: Array) -> Examples:
         """The examples without these rows, by position."""
         rows = np.unique(rows) if len(rows) > 1 else rows
-        columns = _Columns(*[column.without(rows) for column in self._columns])
+        columns = _Columns(*[column.without(rows) for column in self.columns])
         # The index keeps the ids of removed examples until they are the larger part of it.
         crowded = len(self._index) > 2 * (len(self) - len(rows)) + 100
         index = _index_of(columns) if crowded else self._index
-        return Examples(columns, index, self._next_id, self._alike, self._labelling)
+        return Examples(columns, index, self._next_id, self._alike, self.labelling)
 
     def _unknown(self, ids: list[Id]) -> str:
         kinds = set(map(type, self.names))
@@ -387,7 +370,7 @@ def _names(ids: Sequence[Id]) -> Array:
 
 def _restore(columns: _Columns, next_id: int) -> Examples:
     """Unpickled examples, without any trace of earlier ones."""
-    never_again(columns.serials.view)
+    reserve_serials(columns.serials.view)
     return Examples(columns, _index_of(columns), next_id)
 
 

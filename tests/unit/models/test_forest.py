@@ -13,7 +13,7 @@ from tolerance import assert_rounded, assert_solves
 
 from knowmore.edits import Add, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, NoExamples, NotEnoughMemory, RepeatedId, UnknownId
-from knowmore.examples import Examples, _serial_numbers
+from knowmore.examples import Examples
 from knowmore.linalg import Cholesky
 from knowmore.models import KernelModel
 from knowmore.models.forest import Forest
@@ -212,7 +212,7 @@ def test_a_pickle_has_the_same_bits_and_nothing_that_was_removed():
 def test_examples_that_come_after_a_pickle_have_numbers_of_their_own(monkeypatch):
     """In a new process numbers began anew, and one removal could take another example with it."""
     text = pickle.dumps(forest(rng.normal(size=(1500, 2)), np.array(["a", "b"] * 750)))
-    monkeypatch.setattr(_serial_numbers, "next", 0)
+    monkeypatch.setattr("knowmore.examples._following", [0])
     some = pickle.loads(text)
     for k in range(20):
         some = some.apply(Add(X[k : k + 1], np.array(["a"]), (f"new {k}",)))
