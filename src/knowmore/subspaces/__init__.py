@@ -1,6 +1,6 @@
 """Eigenspaces that merge and split, and what is built on them: PCA, LDA and a monitor of streams.
 
-Linear algebra (`eigenspace`, `scatter`, `spectrum`, `means`), frozen models (`discriminant`,
+Linear algebra (`eigenspace`, `scatter`, `spectrum`), frozen models (`discriminant`,
 `class_means`) and scikit-learn estimators (`pca`, `lda`, `monitor`) are in one package.
 """
 

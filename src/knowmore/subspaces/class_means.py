@@ -24,7 +24,7 @@ from knowmore._base import Array, Frozen
 from knowmore.errors import InvalidInput
 from knowmore.linalg import eigh, product
 from knowmore.subspaces.eigenspace import Eigenspace
-from knowmore.subspaces.means import Mean
+from knowmore.subspaces.scatter import Mean
 from knowmore.subspaces.spectrum import EPS, Truncation, spectrum
 
 

@@ -38,8 +38,7 @@ from knowmore._base import (
 from knowmore.errors import InvalidInput, InvalidType, LostVariance, NoExamples, warn
 from knowmore.linalg import threads_for
 from knowmore.subspaces import scatter
-from knowmore.subspaces.means import Mean
-from knowmore.subspaces.scatter import EXACT, Difference, Moments, Rounding, blocks, moments
+from knowmore.subspaces.scatter import EXACT, Difference, Mean, Moments, Rounding, blocks, moments
 from knowmore.subspaces.spectrum import EPS, Rank, Truncation, spectrum, squared, with_signs
 
 # Blocks of a sparse matrix are merged without truncation up to this many columns, which bound the

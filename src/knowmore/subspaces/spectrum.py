@@ -19,9 +19,9 @@ from scipy import linalg
 from knowmore._base import Array, number, real_numbers, whole_number
 from knowmore.errors import InvalidInput
 from knowmore.linalg import threads_for
-from knowmore.subspaces.means import TOO_LARGE
 
 EPS = float(np.finfo(float).eps)
+TOO_LARGE = "The values are too large for double precision. Scale the data first."
 # Features within this factor of each other share one decomposition: their squares lose three
 # digits.
 UNEQUAL = 32.0

@@ -253,7 +253,7 @@ class Rule:
 @final
 @dataclass(frozen=True)
 class CentredCoding(Coding):
-    """One-vs-all targets less the prior mean of each class, for the class `positive`."""
+    """One-vs-all targets, less the prior mean of each class."""
 
     rule: Rule
     positive: Any
