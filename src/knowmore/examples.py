@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, assert_never, final
 
@@ -233,7 +233,7 @@ class Examples:
             return np.array([row])
         serials, held = self._find(ids)
         if not held.all():
-            raise UnknownId(self._unknown([ids[i] for i in np.flatnonzero(~held)]))
+            raise unknown_ids([ids[i] for i in np.flatnonzero(~held)], self.names)
         return np.searchsorted(self.serials, serials)
 
     def _row(self, one: Id) -> int | None:
@@ -317,11 +317,7 @@ class Examples:
             raise InvalidInput(f"{len(ids)} ids were given for {k} examples. Give one each.")
         alone = k == 1 and self._row(ids[0]) is None
         if len(self) and not alone and (held := self._find(ids)[1]).any():
-            raise RepeatedId(
-                f"The model already holds {some([ids[i] for i in np.flatnonzero(held)])}. Use "
-                f"replace() to change them, or give new examples other ids, by ids=... or by the "
-                f"index of their table (reset_index(drop=True) numbers rows instead)."
-            )
+            raise repeated_ids([ids[i] for i in np.flatnonzero(held)])
         weights = np.ones(k) if new.weights is None else new.weights
         serials = new_serials(k)
         rows = _names(ids), new.X, new.labels, weights, serials
@@ -341,14 +337,24 @@ class Examples:
         index = _index_of(columns) if crowded else self._index
         return Examples(columns, index, self._next_id, self._alike, self.labelling)
 
-    def _unknown(self, ids: list[Id]) -> str:
-        kinds = set(map(type, self.names))
-        they = "It" if len(ids) == 1 else "They"
-        hint = f"{they} may have been removed before; ids_ lists those that are there."
-        if len(kinds) == 1 and all(type(one) not in kinds for one in ids):
-            (kind,) = kinds
-            hint = f"All its ids are of type {kind.__name__}: 1 and '1' are different ids."
-        return f"The model holds no example {some(ids)}. {hint}"
+
+def unknown_ids(ids: Sequence[Id], held: Iterable[Id], gone: str = "removed") -> UnknownId:
+    """The error for ids that are not `held`; gone: what may have become of the examples."""
+    kinds, they = set(map(type, held)), "It" if len(ids) == 1 else "They"
+    hint = f"{they} may have been {gone} before; ids_ lists those that are there."
+    if len(kinds) == 1 and all(type(one) not in kinds for one in ids):
+        (kind,) = kinds
+        hint = f"All its ids are of type {kind.__name__}: 1 and '1' are different ids."
+    return UnknownId(f"The model holds no example {some(ids)}. {hint}")
+
+
+def repeated_ids(ids: Sequence[Id]) -> RepeatedId:
+    """The error for new ids that are held already."""
+    return RepeatedId(
+        f"The model already holds {some(ids)}. Use replace() to change them, or give new examples "
+        f"other ids, by ids=... or by the index of their table (reset_index(drop=True) numbers "
+        f"rows instead)."
+    )
 
 
 def array_of_ids(ids: Sequence[Id]) -> Array:
