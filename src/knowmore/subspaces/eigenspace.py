@@ -110,25 +110,12 @@ class Eigenspace(Savable, Frozen):
         rule, parts = Truncation.by(rank), moments(X)
         first, second = next(parts), next(parts, None)
         if second is None:
-            return cls.of_moments(first, rule)
+            return _of(first, rule)
         between = Truncation() if first.B.shape[1] <= _COLUMNS else rule
-        model = cls.of_moments(first, between)
+        model = _of(first, between)
         for rows in chain([second], parts):
             model = model.merge(rows, between)
         return model.truncate(rule)
-
-    @classmethod
-    def of_moments(cls, rows: Moments, rule: Truncation) -> Eigenspace:
-        """The model of rows with these moments."""
-        N, (mean, rest) = rows.n_samples, rows.centre
-        floor = rows.rounding.floor(N, mean)
-        values, P, dropped, error = spectrum(rows.B, rule, N * rows.discarded, floor, most=N - 1)
-        variances = squared(values / np.sqrt(N))
-        # What is tiny beside the largest may underflow to zero.
-        seen = int((variances > 0).sum())
-        errors = rows.discarded + dropped / N, rows.rounding.plus(error), rows.blurred, rows.lost
-        model = cls(N, mean, P[:seen], variances[:seen], *errors, rows.names, rest)
-        return _with_doubts(model)
 
     def merge(self, other: Eigenspace | Moments, rank: Rank = None) -> Eigenspace:
         """The model of the union of both sets of rows; exact if both are and nothing is dropped.
@@ -136,7 +123,7 @@ class Eigenspace(Savable, Frozen):
         N_3 S_3 = N_1 S_1 + N_2 S_2 + (N_1 N_2 / N_3) d d'.
         """
         both = _combined(self, self._checked(other), 1)
-        return Eigenspace.of_moments(both, Truncation.by(rank))
+        return _of(both, Truncation.by(rank))
 
     def add_rows(self, X: Any, rank: Rank = None) -> Eigenspace:
         """`merge(Eigenspace.of(X))`, by one decomposition instead of two."""
@@ -309,6 +296,19 @@ class Eigenspace(Savable, Frozen):
                 yield answers
 
         return bounded(lambda: np.concatenate([*parts()]))
+
+
+def _of(rows: Moments, rule: Truncation) -> Eigenspace:
+    """The model of rows with these moments."""
+    N, (mean, rest) = rows.n_samples, rows.centre
+    floor = rows.rounding.floor(N, mean)
+    values, P, dropped, error = spectrum(rows.B, rule, N * rows.discarded, floor, most=N - 1)
+    variances = squared(values / np.sqrt(N))
+    # What is tiny beside the largest may underflow to zero.
+    seen = int((variances > 0).sum())
+    errors = rows.discarded + dropped / N, rows.rounding.plus(error), rows.blurred, rows.lost
+    model = Eigenspace(N, mean, P[:seen], variances[:seen], *errors, rows.names, rest)
+    return _with_doubts(model)
 
 
 def _combined(one: Eigenspace, two: Eigenspace | Moments, sign: int) -> Moments:
