@@ -276,7 +276,7 @@ class Examples:
         assert_never(edit)
 
     def with_rows(self, X: Array) -> Examples:
-        """These examples with other features X, (n, any)."""
+        """A copy with other features X, (n, any)."""
         return replace(self, columns=_Columns(self.columns.ids, Rows(X), *self.columns[2:]))
 
     def labelled_as(self, earlier: Examples) -> bool:

@@ -253,7 +253,7 @@ class Rule:
 @final
 @dataclass(frozen=True)
 class CentredCoding(Coding):
-    """One-vs-all targets, less the prior mean of each class."""
+    """Targets of 1 and -1 for each class, less its prior mean."""
 
     rule: Rule
     positive: Any

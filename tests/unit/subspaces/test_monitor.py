@@ -140,7 +140,7 @@ def test_drift_is_a_metric_of_subspaces():
 
     assert drift(model(0, 1), model(1, 0)) == 0
     assert drift(model(0, 1), model(2, 3)) == 1
-    # Half of the directions are others; one subspace has half of those of the other.
+    # Half of the directions differ; then one subspace has half of the directions of the other.
     assert_rounded(drift(model(0, 1), model(0, 3)), np.sqrt(0.5))
     assert_rounded(drift(model(0), model(0, 3)), np.sqrt(0.5))
     assert drift(model(0).truncate(0), model(1).truncate(0)) == 0
