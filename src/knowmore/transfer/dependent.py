@@ -140,11 +140,8 @@ class OneShot(Frozen):
             named = (one for one in self.supports if one.name in names)
             supports = tuple(named) if self.rule.largest else ()
         self._check_duplicates(examples, supports)
-        kernel, known, (deleted, _) = (
-            self.covariance.kernel,
-            self.candidates,
-            examples.since(self.examples),
-        )
+        kernel, known = self.covariance.kernel, self.candidates
+        deleted, _ = examples.since(self.examples)
         # Kernel values of each support; known ones are not evaluated again.
         blocks = {}
         for one in supports:
@@ -348,15 +345,15 @@ class OneShotLeaveOneOut:
 
         The supports, rhos and the noise stay: they were chosen on these very scores.
         """
-        said = []
-        for one in self._models:
-            n, codes = len(self.model.examples), None
-            if groups is not None:
-                # A support is a group of its own, so that it stays.
-                codes = np.full(len(one.examples), -1)
-                codes[:n] = np.unique(groups, return_inverse=True)[1]
-            said.append(one.left_out.scores(codes))
-        return self._together(said)
+        ours = None if groups is None else np.unique(groups, return_inverse=True)[1]
+
+        def scores(one: KernelModel) -> LooScores:
+            if ours is None:
+                return one.left_out.scores()
+            # A support is a group of its own, so that it stays.
+            return one.left_out.scores(np.append(ours, np.full(len(one.examples) - len(ours), -1)))
+
+        return self._together([scores(one) for one in self._models])
 
     def unseen(self, border: float | None = None) -> LooScores:
         """Predictions for each example left out, as if it were a new row of weight one."""
