@@ -15,7 +15,7 @@ import numpy as np
 
 from knowmore import Eigenspace, SubspaceMonitor
 from knowmore.subspaces import lagged
-from knowmore.subspaces.stream import Measures, Observation
+from knowmore.subspaces.monitor import Measures, Observation
 from papers.arrays import Array
 from papers.findings import (
     BLUE,

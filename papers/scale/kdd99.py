@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from knowmore import LinearGPClassifier, SubspaceMonitor
-from knowmore.subspaces.stream import distances
+from knowmore.subspaces.monitor import distances
 from papers.arrays import Array
 from papers.data import WORDS, Split, kdd99
 from papers.findings import Progress, silent

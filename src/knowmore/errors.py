@@ -100,7 +100,7 @@ class LostVariance(KnowmoreWarning):
     """Rows were removed that were so large that the rest of some feature is lost in rounding."""
 
 
-def warn(message: str) -> None:
+def warn(message: str | KnowmoreWarning) -> None:
     """Issue a KnowmoreWarning that points to the line which called knowmore."""
     package = __name__.partition(".")[0]
     level, frame = 0, inspect.currentframe()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, assert_never, final
 
@@ -40,6 +40,7 @@ class Rows:
     """An immutable array that shares its leading rows with the arrays it grew from.
 
     view : the rows, read-only
+    buffer : the memory that they share
 
     >>> one = Rows(np.zeros((2, 3)))
     >>> two = one.append(np.ones((1, 3)))
@@ -62,8 +63,6 @@ class Rows:
         begin, end = len(self.view), len(self.view) + len(rows)
         if begin == end:
             return self
-        if rows.shape[1:] == (0,):
-            return Rows(np.empty((end, 0)))
         buffer, dtype = self.buffer, rows.dtype
         if begin and dtype is not self.view.dtype:
             dtype = np.result_type(self.view, rows)
@@ -80,13 +79,7 @@ class Rows:
     def without(self, rows: Array) -> Rows:
         """All but these rows (k,), which ascend, in a buffer of their own."""
         end = len(self.view) - len(rows)
-        if self.view.shape[1:] == (0,):
-            return Rows(np.empty((end, 0)))
         buffer = _room_for(end, self.view, self.view.dtype)
-        if len(rows) == 1:
-            row = int(rows[0])
-            buffer.array[:row], buffer.array[row:end] = self.view[:row], self.view[row + 1 :]
-            return Rows(buffer.array[:end], buffer)
         if len(rows) > _FEW:
             buffer.array[:end] = np.delete(self.view, rows, axis=0)
             return Rows(buffer.array[:end], buffer)
@@ -113,21 +106,21 @@ class _Columns(NamedTuple):
     serials: Rows
 
 
-# The next serial number. Every row that is ever written has one, and a replaced example gets a new
-# one: so two sets of examples can tell what they share without comparing features.
-_next = [0]
+# Every row that is ever written has a number; a replaced example gets a new one. So two sets of
+# examples can tell what they share without comparing features. The next number:
+_following = [0]
 
 
 def new_serials(k: int, least: int = 0) -> Array:
     """k serial numbers that no row has, (k,), ascending, none below `least`."""
     with moment:
-        begin = max(_next[0], least)
-        _next[0] = begin + k
+        begin = max(_following[0], least)
+        _following[0] = begin + k
     return np.arange(begin, begin + k)
 
 
-def never_again(serials: Array) -> None:
-    """Never issue these numbers (n,), which a pickle may bring from another process."""
+def reserve_serials(serials: Array) -> None:
+    """Keep new rows from getting these numbers (n,), which a pickle may bring along."""
     new_serials(0, least=int(serials.max(initial=-1)) + 1)
 
 
@@ -136,11 +129,12 @@ def never_again(serials: Array) -> None:
 class Examples:
     """Rows of (id, x, label, weight), immutable; edits return new sets that share rows.
 
+    columns : the columns, with a row for each example
+    next_id : the first of the ids that the next examples get unless they are given some
+    labelling : sets with the same one of these have the same label for the same row
+
     The index maps ids to serial numbers. Successive sets share it: only ids that it never had are
     written in place, and an id whose serial number a set does not hold is not in that set.
-
-    next_id : the first of the ids that the next examples get unless they are given some
-    labelling : sets with the same one have the same label for the same row
 
     >>> some = Examples.of(np.eye(2), np.array(["a", "b"]))
     >>> some = some.apply(Remove((0,))).apply(Add(np.zeros((1, 2)), np.array(["c"]), ("third",)))
@@ -235,7 +229,7 @@ class Examples:
             return np.array([row])
         serials, held = self._find(ids)
         if not held.all():
-            raise UnknownId(self._unknown([ids[i] for i in np.flatnonzero(~held)]))
+            raise unknown_ids([ids[i] for i in np.flatnonzero(~held)], self.names)
         return np.searchsorted(self.serials, serials)
 
     def _row(self, one: Id) -> int | None:
@@ -273,16 +267,13 @@ class Examples:
                 rows = self.rows(ids)
                 changed = self.labels.astype(np.result_type(self.labels, labels))
                 changed[rows] = labels
-                held = self.columns
-                columns = _Columns(held.ids, held.X, Rows(changed), held.weights, held.serials)
-                return replace(self, columns=columns, labelling=object())
+                columns = self.columns.ids, self.columns.X, Rows(changed), *self.columns[3:]
+                return replace(self, columns=_Columns(*columns), labelling=object())
         assert_never(edit)
 
     def with_rows(self, X: Array) -> Examples:
-        """Examples with other features X (n, d'), equal in all else."""
-        held = self.columns
-        columns = _Columns(held.ids, Rows(X), held.labels, held.weights, held.serials)
-        return replace(self, columns=columns)
+        """A copy with other features X, (n, any)."""
+        return replace(self, columns=_Columns(self.columns.ids, Rows(X), *self.columns[2:]))
 
     def labelled_as(self, earlier: Examples) -> bool:
         """Whether it is known without a look that rows of both have the same label in both."""
@@ -322,11 +313,7 @@ class Examples:
             raise InvalidInput(f"{len(ids)} ids were given for {k} examples. Give one each.")
         alone = k == 1 and self._row(ids[0]) is None
         if len(self) and not alone and (held := self._find(ids)[1]).any():
-            raise RepeatedId(
-                f"The model already holds {some([ids[i] for i in np.flatnonzero(held)])}. Use "
-                f"replace() to change them, or give new examples other ids, by ids=... or by the "
-                f"index of their table (reset_index(drop=True) numbers rows instead)."
-            )
+            raise repeated_ids([ids[i] for i in np.flatnonzero(held)])
         weights = np.ones(k) if new.weights is None else new.weights
         serials = new_serials(k)
         rows = _names(ids), new.X, new.labels, weights, serials
@@ -346,14 +333,24 @@ class Examples:
         index = _index_of(columns) if crowded else self._index
         return Examples(columns, index, self.next_id, self._alike, self.labelling)
 
-    def _unknown(self, ids: list[Id]) -> str:
-        kinds = set(map(type, self.names))
-        they = "It" if len(ids) == 1 else "They"
-        hint = f"{they} may have been removed before; ids_ lists those that are there."
-        if len(kinds) == 1 and all(type(one) not in kinds for one in ids):
-            (kind,) = kinds
-            hint = f"All its ids are of type {kind.__name__}: 1 and '1' are different ids."
-        return f"The model holds no example {some(ids)}. {hint}"
+
+def unknown_ids(ids: Sequence[Id], held: Iterable[Id], gone: str = "removed") -> UnknownId:
+    """The error for ids that are not `held`; gone: what may have become of the examples."""
+    kinds, they = set(map(type, held)), "It" if len(ids) == 1 else "They"
+    hint = f"{they} may have been {gone} before; ids_ lists those that are there."
+    if len(kinds) == 1 and all(type(one) not in kinds for one in ids):
+        (kind,) = kinds
+        hint = f"All its ids are of type {kind.__name__}: 1 and '1' are different ids."
+    return UnknownId(f"The model holds no example {some(ids)}. {hint}")
+
+
+def repeated_ids(ids: Sequence[Id]) -> RepeatedId:
+    """The error for new ids that are held already."""
+    return RepeatedId(
+        f"The model already holds {some(ids)}. Use replace() to change them, or give new examples "
+        f"other ids, by ids=... or by the index of their table (reset_index(drop=True) numbers "
+        f"rows instead)."
+    )
 
 
 def array_of_ids(ids: Sequence[Id]) -> Array:
@@ -375,7 +372,7 @@ def _names(ids: Sequence[Id]) -> Array:
 
 def _restore(columns: _Columns, next_id: int) -> Examples:
     """Unpickled examples, without any trace of earlier ones."""
-    never_again(columns.serials.view)
+    reserve_serials(columns.serials.view)
     return Examples(columns, _index_of(columns), next_id)
 
 

@@ -9,8 +9,8 @@ from tolerance import assert_models_each_feature, assert_rounded
 
 from knowmore import Eigenspace, EigenspaceLDA, EigenspacePCA, SubspaceMonitor, Truncation
 from knowmore.errors import LostVariance
+from knowmore.subspaces.monitor import Window, leading
 from knowmore.subspaces.spectrum import orthogonal_rows
-from knowmore.subspaces.stream import Window, leading
 
 EPS = np.finfo(float).eps
 

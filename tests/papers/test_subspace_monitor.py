@@ -7,7 +7,7 @@ import csv
 import numpy as np
 import pytest
 
-from knowmore.subspaces.stream import Measures, Observation
+from knowmore.subspaces.monitor import Measures, Observation
 from papers.eigenspaces import subspace_monitor
 from papers.findings import Table, Verdict
 
@@ -41,7 +41,7 @@ def test_strong_events_are_found_and_quiet_times_are_quiet(result):
 def test_verdicts_follow_what_was_seen(result):
     m = len(result.seen.errors)
     for fires, holds in ((np.zeros(m), [False, False, True]), (np.ones(m), [True, True, False])):
-        seen = Observation(Measures(*[fires] * 4), Measures(*[0.5] * 4))
+        seen = Observation(*[fires] * 4, Measures(*[0.5] * 4))
         one = subspace_monitor.Watched(result.months, result.temperatures, seen, 1.0, 0.5)
         assert [verdict.holds for verdict in subspace_monitor.verdicts(one)] == [*holds, False]
 

@@ -38,7 +38,7 @@ from typing import Any, final
 import numpy as np
 
 from knowmore._base import Array, Frozen, Id, cached_property, derived, enough_memory, mixed
-from knowmore.examples import Examples, among, array_of_ids, never_again
+from knowmore.examples import Examples, among, array_of_ids, reserve_serials
 from knowmore.models.kernel_model import KernelModel
 
 # The place of a node in a tree: its hash, and the number of nodes above it.
@@ -138,7 +138,7 @@ class Members(Frozen):
     @classmethod
     def restored(cls, *columns: Array) -> Members:
         """Members from a pickle."""
-        never_again(columns[-1])
+        reserve_serials(columns[-1])
         return cls(*columns)
 
     def __reduce__(self) -> tuple[Any, ...]:

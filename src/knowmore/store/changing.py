@@ -32,9 +32,9 @@ from knowmore._base import (
 )
 from knowmore._living import Living
 from knowmore.edits import Add, Edit, Relabel, Remove, Replace
-from knowmore.errors import InvalidInput, KnowmoreError, RepeatedId, UnknownId
+from knowmore.errors import InvalidInput, KnowmoreError, RepeatedId
 from knowmore.estimators import _for_all, unnamed
-from knowmore.examples import Examples
+from knowmore.examples import Examples, repeated_ids, unknown_ids
 from knowmore.linalg import Sums
 from knowmore.models import LinearModel
 from knowmore.store import kinds
@@ -212,17 +212,8 @@ class Holding:
         """The ids that these ids or this mask select, all held."""
         names = masked(ids, tuple(self.index)) if is_mask(ids) else as_ids(ids, ordered=ordered)
         if strange := [one for one in names if one not in self.index]:
-            raise UnknownId(self._unknown(strange))
+            raise unknown_ids(strange, self.index, "forgotten")
         return names
-
-    def _unknown(self, strange: list[Id]) -> str:
-        kinds = set(map(type, self.index))
-        they = "It" if len(strange) == 1 else "They"
-        hint = f"{they} may have been forgotten before; ids_ lists those that are there."
-        if len(kinds) == 1 and all(type(one) not in kinds for one in strange):
-            (kind,) = kinds
-            hint = f"All its ids are of type {kind.__name__}: 1 and '1' are different ids."
-        return f"The model holds no example {some(strange)}. {hint}"
 
     # -- linear models -----------------------------------------------------------------------
 
@@ -242,11 +233,7 @@ class Holding:
         if len(names) != k:
             raise InvalidInput(f"{len(names)} ids were given for {k} examples. Give one each.")
         if held := [one for one in names if one in self.index]:
-            raise RepeatedId(
-                f"The model already holds {some(held)}. Use replace() to change them, or give new "
-                f"examples other ids, by ids=... or by the index of their table "
-                f"(reset_index(drop=True) numbers rows instead)."
-            )
+            raise repeated_ids(held)
         return Change(after, Add(dense(table), labels, names, weights))
 
     def _exchanged(self, edit: Edit, held: Examples, X: Array, labels: Array) -> Change:

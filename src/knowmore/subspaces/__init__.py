@@ -1,7 +1,7 @@
 """Eigenspaces that merge and split, and what is built on them: PCA, LDA and a monitor of streams.
 
-Linear algebra (`eigenspace`, `scatter`, `spectrum`, `means`), frozen models (`discriminant`,
-`class_means`, `stream`) and scikit-learn estimators (`pca`, `lda`, `monitor`) are in one package.
+Linear algebra (`eigenspace`, `scatter`, `spectrum`), frozen models (`discriminant`,
+`class_means`) and scikit-learn estimators (`pca`, `lda`, `monitor`) are in one package.
 """
 
 from knowmore.subspaces.class_means import ClassMeans
@@ -9,13 +9,12 @@ from knowmore.subspaces.class_means import Spread as Spread
 from knowmore.subspaces.discriminant import Discriminant
 from knowmore.subspaces.eigenspace import Eigenspace
 from knowmore.subspaces.lda import EigenspaceLDA
-from knowmore.subspaces.monitor import SubspaceMonitor
+from knowmore.subspaces.monitor import Measures as Measures
+from knowmore.subspaces.monitor import Reference as Reference
+from knowmore.subspaces.monitor import SubspaceMonitor, Window, lagged
 from knowmore.subspaces.pca import EigenspacePCA
 from knowmore.subspaces.scatter import Rounding as Rounding
 from knowmore.subspaces.spectrum import Truncation
-from knowmore.subspaces.stream import Measures as Measures
-from knowmore.subspaces.stream import Reference as Reference
-from knowmore.subspaces.stream import Window, lagged
 
 __all__ = [
     "ClassMeans",

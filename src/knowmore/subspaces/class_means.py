@@ -24,7 +24,7 @@ from knowmore._base import Array, Frozen
 from knowmore.errors import InvalidInput
 from knowmore.linalg import eigh, product
 from knowmore.subspaces.eigenspace import Eigenspace
-from knowmore.subspaces.means import Mean
+from knowmore.subspaces.scatter import Mean
 from knowmore.subspaces.spectrum import EPS, Truncation, spectrum
 
 
@@ -61,7 +61,7 @@ class ClassMeans(Frozen):
     def merge(self, other: ClassMeans, sign: int = 1) -> ClassMeans:
         """The classes of both; a `sign` of -1 removes the rows of `other`."""
         names = np.union1d(self.names, other.names)
-        (own, means), (added, others) = self._among(names), other._among(names)
+        (own, means), (added, others) = self.among(names), other.among(names)
         counts = own + sign * added
         # Sums of soft labels leave a few rounding errors where nothing remains.
         rounding = self.rounding + other.rounding + EPS * max(self.counts.sum(), other.counts.sum())
@@ -74,11 +74,12 @@ class ClassMeans(Frozen):
             )
         left = counts > 4 * rounding
         n, k = own[left, None], sign * added[left, None]
-        value, rest = _at(means, left).merge(n, _at(others, left), k)
+        one, two = (Mean(each.value[left], each.rest[left]) for each in (means, others))
+        value, rest = one.merge(n, two, k)
         spreads = self._spreads(other, sign, names[left])
         return ClassMeans(names[left], counts[left], value, rounding, spreads, rest)
 
-    def _among(self, names: Array) -> tuple[Array, Mean]:
+    def among(self, names: Array) -> tuple[Array, Mean]:
         """The counts (C,) and the means (C, D) of the classes `names`, zero for others."""
         at = np.searchsorted(names, self.names)
         counts, means = np.zeros(len(names)), np.zeros((2, len(names), self.means.shape[1]))
@@ -110,10 +111,6 @@ class ClassMeans(Frozen):
     def rows(self, centre: Mean) -> Array:
         """B (C, D) with B'B = S_B, the scatter between the classes around the `centre`."""
         return np.asarray(np.sqrt(self.counts)[:, None] * (self.centres - centre))
-
-
-def _at(means: Mean, which: Array) -> Mean:
-    return Mean(means.value[which], means.rest[which])
 
 
 @final
@@ -163,9 +160,9 @@ class Spread(Frozen):
         count = self.count + sign * other.count
         mean = self.centre.merge(self.count, other.centre, sign * other.count)
         d = np.sqrt(self.count * other.count / count) * (self.centre - other.centre)
-        lengths, axes = self._scatter(np.vstack([other._rows, d]), sign)
-        third, fourth, size = self._around(mean)
-        other_third, other_fourth, other_size = other._around(mean)
+        lengths, axes = self._scatter(np.vstack([other.rows, d]), sign)
+        third, fourth, size = self.around(mean)
+        other_third, other_fourth, other_size = other.around(mean)
         fourth = _representable(fourth + sign * other_fourth, np.sqrt(lengths))
         rounding = hypot(self.rounding, other.rounding, EPS * (size + other_size))
         sums = third + sign * other_third, fourth, rounding
@@ -200,7 +197,7 @@ class Spread(Frozen):
         error = self.rounding / n**2
         return coefficient, error / max(error, beta, delta) if error > 0 else 0.0
 
-    def _around(self, centre: Mean) -> tuple[Array, float, float]:
+    def around(self, centre: Mean) -> tuple[Array, float, float]:
         """The third and fourth moments around another centre; the size of its terms."""
         n, t, trace, d = self.count, self.third, self.trace, self.centre - centre
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -211,14 +208,14 @@ class Spread(Frozen):
         return third, float(even + odd), float(even + abs(odd))
 
     @property
-    def _rows(self) -> Array:
+    def rows(self) -> Array:
         """B (k, D) with B'B = S."""
         return np.asarray(np.sqrt(self.lengths)[:, None] * self.axes)
 
     def _scatter(self, rows: Array, sign: int) -> tuple[Array, Array]:
         """The `lengths` and `axes` with these rows, or without them and within the same span."""
         if sign > 0:
-            values, P, *_ = spectrum(np.vstack([self._rows, rows]))
+            values, P, *_ = spectrum(np.vstack([self.rows, rows]))
             return values**2, P
         G = product(rows, self.axes.T)
         squares, R = eigh(np.diag(self.lengths) - product(G.T, G))

@@ -17,7 +17,6 @@ from functools import reduce
 from itertools import chain
 from math import sqrt
 from typing import Any, final
-from warnings import warn
 
 import numpy as np
 from scipy import linalg
@@ -36,11 +35,10 @@ from knowmore._base import (
     real_numbers,
     some,
 )
-from knowmore.errors import InvalidInput, InvalidType, LostVariance, NoExamples
+from knowmore.errors import InvalidInput, InvalidType, LostVariance, NoExamples, warn
 from knowmore.linalg import threads_for
 from knowmore.subspaces import scatter
-from knowmore.subspaces.means import Mean
-from knowmore.subspaces.scatter import EXACT, Difference, Moments, Rounding, blocks, moments
+from knowmore.subspaces.scatter import EXACT, Difference, Mean, Moments, Rounding, blocks, moments
 from knowmore.subspaces.spectrum import EPS, Rank, Truncation, spectrum, squared, with_signs
 
 # Blocks of a sparse matrix are merged without truncation up to this many columns, which bound the
@@ -112,51 +110,74 @@ class Eigenspace(Savable, Frozen):
         rule, parts = Truncation.by(rank), moments(X)
         first, second = next(parts), next(parts, None)
         if second is None:
-            return cls._of(first, rule)
+            return _of(first, rule)
         between = Truncation() if first.B.shape[1] <= _COLUMNS else rule
-        model = cls._of(first, between)
+        model = _of(first, between)
         for rows in chain([second], parts):
-            model = model._plus(rows, between)
+            model = model.merge(rows, between)
         return model.truncate(rule)
 
-    @classmethod
-    def _of(cls, rows: Moments, rule: Truncation) -> Eigenspace:
-        N, (mean, rest) = rows.n_samples, rows.centre
-        floor = rows.rounding.floor(N, mean)
-        values, P, dropped, error = spectrum(rows.B, rule, N * rows.discarded, floor, most=N - 1)
-        variances = squared(values / np.sqrt(N))
-        # What is tiny beside the largest may underflow to zero.
-        seen = int((variances > 0).sum())
-        errors = rows.discarded + dropped / N, rows.rounding.plus(error), rows.blurred, rows.lost
-        model = cls(N, mean, P[:seen], variances[:seen], *errors, rows.names, rest)
-        return _with_doubts(model)
+    def merge(self, other: Eigenspace | Moments, rank: Rank = None) -> Eigenspace:
+        """The model of the union of both sets of rows; exact if both are and nothing is dropped.
 
-    def merge(self, other: Eigenspace, rank: Rank = None) -> Eigenspace:
-        """The model of the union of both sets of rows; exact if both are and nothing is dropped."""
-        return self._plus(other, rank)
+        N_3 S_3 = N_1 S_1 + N_2 S_2 + (N_1 N_2 / N_3) d d'.
+        """
+        both = _combined(self, self._checked(other), 1)
+        return _of(both, Truncation.by(rank))
 
     def add_rows(self, X: Any, rank: Rank = None) -> Eigenspace:
         """`merge(Eigenspace.of(X))`, by one decomposition instead of two."""
-        return reduce(lambda model, rows: model._plus(rows, rank), moments(X), self)
+        return reduce(lambda model, rows: model.merge(rows, rank), moments(X), self)
 
-    def split(self, other: Eigenspace, rank: Rank = None) -> Eigenspace:
+    def split(
+        self, other: Eigenspace | Moments, rank: Rank = None, *, warn: bool = True
+    ) -> Eigenspace:
         """The model of the rows that remain without the rows of `other`.
 
         What an earlier truncation dropped cannot come back, nor what remains of a feature if that
         is near the rounding error of what is removed from it: then there is a `LostVariance`
         warning. Rows that were never in the model raise InvalidInput if the remaining variance
         would be negative by more than rounding and what was dropped.
-        """
-        return self._minus(other, rank, True)
 
-    def remove_rows(self, X: Any, rank: Rank = None, *, warn: bool = True) -> Eigenspace:
-        """`split(Eigenspace.of(X))`, without a decomposition of X.
+        N_3 S_3 = N_1 S_1 - N_2 S_2 - (N_1 N_2 / N_3) d d', within the span of P_1.
 
         `warn=False`: no `LostVariance` warning, for callers that look at `lost` themselves.
         """
+        two = self._checked(other)
+        both = _combined(self, two, -1)
+        P, squares, N3 = self.components, self.n_samples * self.variances, both.n_samples
+        exact = not (self.discarded or self.blurred or two.discarded or two.blurred)
+        left = scatter.subtract(P, squares, both.B, both.rounding.scatters, N3 - 1, exact)
+        _check_contains(self, left, N3 * both.blurred)
+        squares, discarded, blurred = left.squares, 0.0, 0.0
+        if not exact:
+            change = left.cut - left.deficit
+            squares, discarded = scatter.balanced(squares, N3 * both.discarded + change)
+            mixed = two.n_samples * two.discarded + left.deficit + left.mixed
+            blurred = both.blurred + mixed / N3
+        keep = Truncation.by(rank).count(squares, discarded)
+        discarded += float(squares[keep:].sum())
+        P, squares = left.R[:keep] @ P, squares[:keep]
+        lost, rounding = both.lost + left.lost / N3, both.rounding.plus(left.rounding)
+        if exact:
+            P, squares, removed = scatter.without_noise(P, squares, rounding.scatters)
+            rounding = rounding.plus(removed)
+        if N3 == 1:
+            # One row has no scatter: that is exact.
+            lost, rounding = 0.0, Rounding(rounding.sums)
+        errors = discarded / N3, rounding, blurred, lost
+        (mean, rest), names = both.centre, both.names
+        after = Eigenspace(N3, mean, with_signs(P), squares / N3, *errors, names, rest)
+        after = _with_doubts(after)
+        if warn and after.lost > both.lost:
+            _warn_of_loss(self, left, after)
+        return after
+
+    def remove_rows(self, X: Any, rank: Rank = None, *, warn: bool = True) -> Eigenspace:
+        """`split(Eigenspace.of(X))`, without a decomposition of X."""
         left, warn = self, flag("warn", warn)
         for rows in moments(X):
-            left = left._minus(rows, rank, warn)
+            left = left.split(rows, rank, warn=warn)
         return left
 
     __add__ = merge
@@ -245,42 +266,6 @@ class Eigenspace(Savable, Frozen):
         """Rows (d, D) with B'B = N S, but for what was discarded."""
         return np.asarray(np.sqrt(self.n_samples * self.variances)[:, None] * self.components)
 
-    def _plus(self, other: object, rank: Rank) -> Eigenspace:
-        """Merge: N_3 S_3 = N_1 S_1 + N_2 S_2 + (N_1 N_2 / N_3) d d'."""
-        return Eigenspace._of(_combined(self, self._checked(other), 1), Truncation.by(rank))
-
-    def _minus(self, other: object, rank: Rank, warn: bool) -> Eigenspace:
-        """Split: N_3 S_3 = N_1 S_1 - N_2 S_2 - (N_1 N_2 / N_3) d d', within the span of P_1."""
-        two = self._checked(other)
-        both = _combined(self, two, -1)
-        P, squares, N3 = self.components, self.n_samples * self.variances, both.n_samples
-        exact = not (self.discarded or self.blurred or two.discarded or two.blurred)
-        left = scatter.subtract(P, squares, both.B, both.rounding.scatters, N3 - 1, exact)
-        _check_contains(self, left, N3 * both.blurred)
-        squares, discarded, blurred = left.squares, 0.0, 0.0
-        if not exact:
-            change = left.cut - left.deficit
-            squares, discarded = scatter.balanced(squares, N3 * both.discarded + change)
-            mixed = two.n_samples * two.discarded + left.deficit + left.mixed
-            blurred = both.blurred + mixed / N3
-        keep = Truncation.by(rank).count(squares, discarded)
-        discarded += float(squares[keep:].sum())
-        P, squares = left.R[:keep] @ P, squares[:keep]
-        lost, rounding = both.lost + left.lost / N3, both.rounding.plus(left.rounding)
-        if exact:
-            P, squares, removed = scatter.without_noise(P, squares, rounding.scatters)
-            rounding = rounding.plus(removed)
-        if N3 == 1:
-            # One row has no scatter: that is exact.
-            lost, rounding = 0.0, Rounding(rounding.sums)
-        errors = discarded / N3, rounding, blurred, lost
-        (mean, rest), names = both.centre, both.names
-        after = Eigenspace(N3, mean, with_signs(P), squares / N3, *errors, names, rest)
-        after = _with_doubts(after)
-        if warn and after.lost > both.lost:
-            _warn_of_loss(self, left, after)
-        return after
-
     @property
     def doubts(self) -> Array:
         """By how much the variance of each feature may be off, (D,); zero where it is well known.
@@ -311,6 +296,19 @@ class Eigenspace(Savable, Frozen):
                 yield answers
 
         return bounded(lambda: np.concatenate([*parts()]))
+
+
+def _of(rows: Moments, rule: Truncation) -> Eigenspace:
+    """The model of rows with these moments."""
+    N, (mean, rest) = rows.n_samples, rows.centre
+    floor = rows.rounding.floor(N, mean)
+    values, P, dropped, error = spectrum(rows.B, rule, N * rows.discarded, floor, most=N - 1)
+    variances = squared(values / np.sqrt(N))
+    # What is tiny beside the largest may underflow to zero.
+    seen = int((variances > 0).sum())
+    errors = rows.discarded + dropped / N, rows.rounding.plus(error), rows.blurred, rows.lost
+    model = Eigenspace(N, mean, P[:seen], variances[:seen], *errors, rows.names, rest)
+    return _with_doubts(model)
 
 
 def _combined(one: Eigenspace, two: Eigenspace | Moments, sign: int) -> Moments:
@@ -408,10 +406,9 @@ def _warn_of_loss(before: Eigenspace, left: Difference, after: Eigenspace) -> No
     names = after.names or tuple(range(len(after.mean)))
     features = [names[j] for j in np.flatnonzero(poor & (visible | ~zero))]
     where = f"feature(s) {some(features)}" if features else f"{left.missing} direction(s)"
-    warn(
+    message = (
         f"The variance of the {after.n_samples} rows that remain may be off by up to "
         f"{after.lost:.2g} (`lost`) in {where}: that is the rounding error of what was removed. "
-        f"Fit these rows again.",
-        LostVariance,
-        stacklevel=4,
+        f"Fit these rows again."
     )
+    warn(LostVariance(message))

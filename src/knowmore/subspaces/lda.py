@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self, cast, final
@@ -12,6 +11,7 @@ from scipy.special import log_softmax
 from sklearn import base
 
 from knowmore._base import Array, Savable, bounded, check_aligned, choice, number, whole_number
+from knowmore.errors import warn
 from knowmore.estimators import (
     check_mergeable,
     class_labels,
@@ -112,7 +112,7 @@ class EigenspaceLDA(
             left = model.remove_rows(*rows)
             # Before the exchange: where warnings are errors, the estimator stays unchanged.
             for doubt in left.doubts():
-                warnings.warn(doubt, stacklevel=6)
+                warn(doubt)
             return left
 
         self._exchange(without)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 from scipy import linalg
@@ -19,9 +19,9 @@ from scipy import linalg
 from knowmore._base import Array, number, real_numbers, whole_number
 from knowmore.errors import InvalidInput
 from knowmore.linalg import threads_for
-from knowmore.subspaces.means import TOO_LARGE
 
 EPS = float(np.finfo(float).eps)
+TOO_LARGE = "The values are too large for double precision. Scale the data first."
 # Features within this factor of each other share one decomposition: their squares lose three
 # digits.
 UNEQUAL = 32.0
@@ -93,16 +93,8 @@ ALL = Truncation()
 Rank = int | Truncation | None
 
 
-class Spectrum(NamedTuple):
-    """`values` (d,), largest first, of the `directions` (d, D); `dropped`: the others' squares.
-
-    error : estimated errors of the squares of each feature, (D,)
-    """
-
-    values: Array
-    directions: Array
-    dropped: float
-    error: Array | float = 0.0
+# Values (d,), largest first, of directions (d, D), and the sum of the squares of all others.
+_Parts = tuple[Array, Array, float]
 
 
 def spectrum(
@@ -111,7 +103,7 @@ def spectrum(
     dropped: float = 0.0,
     floor: Array | float = 0.0,
     most: int | None = None,
-) -> Spectrum:
+) -> tuple[Array, Array, float, Array | float]:
     """The orthonormal P (d, D) and values s with A'A = P' diag(s^2) P for A (k, D), largest first.
 
     P comes from the smaller of AA' and A'A if everything kept stands well above what squaring
@@ -120,6 +112,9 @@ def spectrum(
     is perturbed by rounding errors of its own instead. `dropped` is a sum of squares that was lost
     before; the fraction of a truncation counts it. Features up to `floor` (D,) count as zero, as do
     values that these or rounding alone could produce, and any beyond the `most` that A can have.
+
+    Returns s, P, the sum of the squares of the values that were dropped, and the estimated errors
+    of the squares of each feature, (D,).
     """
     scale = scale_of(A) or 1.0
     A = A if scale == 1 else A / scale
@@ -129,26 +124,26 @@ def spectrum(
     if sizes[zero].any():
         A, sizes = np.where(zero, 0.0, A), np.where(zero, 0.0, sizes)
     if not sizes.any():
-        return Spectrum(np.zeros(0), np.zeros((0, A.shape[1])), 0.0, squares * scale * scale)
+        return np.zeros(0), np.zeros((0, A.shape[1])), 0.0, squares * scale * scale
     with threads_for(A.size, min(A.shape)):
-        values, P, rest, _ = _decomposed(A, truncation, dropped, floor, most, sizes)
+        values, P, rest = _decomposed(A, truncation, dropped, floor, most, sizes)
     # A rounding error of large features would look like a small one.
     P[:, zero] = 0
     error = sqrt(len(A)) * EPS * _perturbed(values, P, rest)
     if not (dropped or rest):
         # What counted as zero is no longer known.
         error = np.hypot(error, (squares - np.square(values) @ np.square(P)).clip(0))
-    return Spectrum(values * scale, with_signs(P), rest * scale * scale, error * scale * scale)
+    return values * scale, with_signs(P), rest * scale * scale, error * scale * scale
 
 
 def _decomposed(
     A: Array, truncation: Truncation, dropped: float, floor: Array, most: int | None, sizes: Array
-) -> Spectrum:
+) -> _Parts:
     apart = unequal(sizes)
     if not apart or truncation != ALL:
         found = _by_squares(A, truncation, dropped, floor, most)
         # What is dropped takes the small features with it.
-        if found is not None and (found.dropped > 0 or not apart):
+        if found is not None and (found[2] > 0 or not apart):
             return found
     # On one scale, zero directions show. Powers of two are exact.
     scales = np.exp2(np.frexp(sizes)[1]) if apart else np.ones(len(sizes))
@@ -156,12 +151,12 @@ def _decomposed(
     squares = (rows * rows).sum(axis=1)
     keep = truncation.count(squares, dropped)
     values = np.sqrt(squares[:keep])
-    return Spectrum(values, rows[:keep] / values[:, None], float(squares[keep:].sum()))
+    return values, rows[:keep] / values[:, None], float(squares[keep:].sum())
 
 
 def _by_squares(
     A: Array, truncation: Truncation, dropped: float, floor: Array, most: int | None
-) -> Spectrum | None:
+) -> _Parts | None:
     """The spectrum from products of rows or columns; None if too much would be lost."""
     tall = len(A) > A.shape[1]
     squares, U = largest_first(A.T @ A if tall else A @ A.T)
@@ -180,7 +175,7 @@ def _by_squares(
             # Correct the small ones: correcting the large ones would move the scatter with them.
             P = P - np.tril(P @ P.T, -1) @ P
             P /= np.linalg.norm(P, axis=1, keepdims=True)
-    return Spectrum(values, P, rest) if _above(values, P, floor).all() else None
+    return (values, P, rest) if _above(values, P, floor).all() else None
 
 
 def largest_first(S: Array) -> tuple[Array, Array]:
@@ -197,7 +192,7 @@ def _independent_rows(A: Array, floor: Array, most: int | None) -> Array:
     """
     found = _by_squares(A, ALL, 0.0, floor, most)
     if found is not None:
-        return np.asarray(found.values[:, None] * found.directions)
+        return np.asarray(found[0][:, None] * found[1])
     if len(A) > A.shape[1]:
         A = np.asarray(np.linalg.qr(A, mode="r"))
     try:

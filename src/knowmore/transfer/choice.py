@@ -253,7 +253,7 @@ class Rule:
 @final
 @dataclass(frozen=True)
 class CentredCoding(Coding):
-    """One-vs-all targets less the prior mean of each class, for the class `positive`."""
+    """Targets of 1 and -1 for each class, less its prior mean."""
 
     rule: Rule
     positive: Any
@@ -397,7 +397,8 @@ class Ranking:
 
         If lpp is the criterion, there is one column of it.
         """
-        table = optional("pandas", "tables").DataFrame(list(self.rows), columns=Ranked._fields)
+        columns = ["support", "rho", "value", "lpp"]
+        table = optional("pandas", "tables").DataFrame(list(self.rows), columns=columns)
         if self.criterion == "lpp":
             return table.drop(columns="value")
         return table.rename(columns={"value": self.criterion})

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -162,60 +162,47 @@ def _end_of(path: Array, hinges: Hinges, beta: Array, positive: bool) -> tuple[A
     """The minimum for the last weight t of the path, and the best bound on the way."""
     bound = 0.0
     for t in path:
-        barrier = _Barrier(hinges, t, positive)
-        beta = _centred(barrier, beta)
-        bound = max(bound, hinges.bound(barrier.multipliers(beta)[0], positive=positive))
+        beta = _centred(hinges, t, beta, positive)
+        bound = max(bound, hinges.bound(_smooth(hinges, t, beta)[0], positive=positive))
     return beta, bound
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class _Barrier:
-    """t (f + norm / 2 |beta|^2) with smooth hinges, and barriers of the ball and the orthant."""
-
-    hinges: Hinges
-    t: float
-    positive: bool
-
-    def is_inside(self, beta: Array) -> bool:
-        return bool(beta @ beta < 1 and not (self.positive and beta.min() <= 0))
-
-    def gradient(self, beta: Array) -> Array:
-        """(N,)."""
-        multipliers, _ = self.multipliers(beta)
-        gradient = self.t * (multipliers @ self.hinges.slopes + _NORM * beta)
-        gradient += 2 * beta / (1 - beta @ beta)
-        return np.asarray(gradient - 1 / beta if self.positive else gradient)
-
-    def hessian(self, beta: Array) -> Array:
-        """(N, N)."""
-        G, room = self.hinges.slopes, 1 - beta @ beta
-        _, rates = self.multipliers(beta)
-        hessian = (G.T * (self.t**2 * rates)) @ G + 4 / room**2 * np.outer(beta, beta)
-        corners = 1 / beta**2 if self.positive else 0.0
-        hessian[np.diag_indices(len(beta))] += self.t * _NORM + 2 / room + corners
-        return np.asarray(hessian)
-
-    def multipliers(self, beta: Array) -> tuple[Array, Array]:
-        """l of the smoothed hinges and its derivatives by u = t z, (m,) each."""
-        u = self.t * (self.hinges.offsets + self.hinges.slopes @ beta)
-        r = np.hypot(u, 2)
-        # r - u, without cancellation.
-        rest = np.where(u > 0, 4 / (r + abs(u)), r - u)
-        return 2 / (2 + rest), 2 * rest / (r * (2 + rest) ** 2)
+def _smooth(hinges: Hinges, t: float, beta: Array) -> tuple[Array, Array]:
+    """l of the smoothed hinges and its derivatives by u = t z, (m,) each."""
+    u = t * (hinges.offsets + hinges.slopes @ beta)
+    r = np.hypot(u, 2)
+    # r - u, without cancellation.
+    rest = np.where(u > 0, 4 / (r + abs(u)), r - u)
+    return 2 / (2 + rest), 2 * rest / (r * (2 + rest) ** 2)
 
 
-def _centred(barrier: _Barrier, beta: Array) -> Array:
-    """The minimum of the barrier, by Newton steps from `beta` inside.
+def _centred(hinges: Hinges, t: float, beta: Array, positive: bool) -> Array:
+    """The minimum of the barrier for a weight t, by Newton steps from `beta` inside.
+
+    The barrier is t (f + norm / 2 |beta|^2) with smooth hinges, and those of ball and orthant.
 
     The barrier is self-concordant: a step shortened by 1 + its length in the Hessian's norm stays
     inside and descends (Nesterov and Nemirovskii). A longer one is taken if it stays inside too
     and ends before the lowest point of its ray, or just behind it.
     """
+    G = hinges.slopes
+
+    def is_inside(beta: Array) -> bool:
+        return bool(beta @ beta < 1 and not (positive and beta.min() <= 0))
+
+    def gradient_at(beta: Array) -> Array:
+        gradient = t * (_smooth(hinges, t, beta)[0] @ G + _NORM * beta)
+        gradient += 2 * beta / (1 - beta @ beta)
+        return np.asarray(gradient - 1 / beta if positive else gradient)
+
     for _ in range(_NEWTON):
-        gradient = barrier.gradient(beta)
+        gradient, room = gradient_at(beta), 1 - beta @ beta
+        rates = _smooth(hinges, t, beta)[1]
+        hessian = (G.T * (t**2 * rates)) @ G + 4 / room**2 * np.outer(beta, beta)
+        corners = 1 / beta**2 if positive else 0.0
+        hessian[np.diag_indices(len(beta))] += t * _NORM + 2 / room + corners
         try:
-            step = np.linalg.solve(barrier.hessian(beta), gradient)
+            step = np.linalg.solve(hessian, gradient)
         except np.linalg.LinAlgError:
             # At a corner, to rounding: there is nowhere left to go.
             return beta
@@ -223,11 +210,11 @@ def _centred(barrier: _Barrier, beta: Array) -> Array:
         safe, size = 1 / (1 + np.sqrt(max(descent, 0))), 1.0
         while size > safe:
             there = beta - size * step
-            if barrier.is_inside(there) and barrier.gradient(there) @ step >= -min(descent, 1) / 10:
+            if is_inside(there) and gradient_at(there) @ step >= -min(descent, 1) / 10:
                 break
             size /= 2
         size = max(size, safe)
-        while size > _LEAST and not barrier.is_inside(beta - size * step):
+        while size > _LEAST and not is_inside(beta - size * step):
             size /= 2
         if size <= _LEAST:
             break
@@ -238,13 +225,6 @@ def _centred(barrier: _Barrier, beta: Array) -> Array:
 
 
 # -- the coding ----------------------------------------------------------------------------------
-
-
-class Gauge(NamedTuple):
-    """The source's scores S as labels: scale * S + offset."""
-
-    scale: float
-    offset: float
 
 
 @final
@@ -286,24 +266,24 @@ class TransferCoding(Coding):
         is, by the bias.
         """
         new, N = self._is_new(coded), len(self.known)
-        gauge, J = self.gauge(examples), np.zeros((N, len(coded.names)))
-        J[:, ~new] = gauge.scale * np.eye(N)
-        J[:, new] = gauge.scale * beta[:, None]
+        (scale, offset), J = self.gauge(examples), np.zeros((N, len(coded.names)))
+        J[:, ~new] = scale * np.eye(N)
+        J[:, new] = scale * beta[:, None]
         mix = np.vstack([coded.mix[:-N], -J])
         mix[:, ~new] *= share
         # The indicators of the classes sum to one.
-        mix[:-N, ~new] += (1 - share) * gauge.offset
+        mix[:-N, ~new] += (1 - share) * offset
         return replace(coded, mix=mix, prior=J)
 
-    def gauge(self, examples: Examples) -> Gauge:
-        """The gauge in which S is nearest to the labels of the known classes.
+    def gauge(self, examples: Examples) -> tuple[float, float]:
+        """a and o with which a S + o is nearest to the labels of the known classes.
 
         Scores that are all the same, but for rounding, tell nothing: their scale is zero. Those of
         a single known class are only moved.
         """
         N = len(self.known)
         if not self.scaled:
-            return Gauge(1.0, 0.0)
+            return 1.0, 0.0
         rows = np.isin(examples.labels, self.known)
         S, weights = self.scores(examples)[rows], Weighting("balanced")(examples)[rows]
         Y = 2.0 * (examples.labels[rows, None] == np.array(self.known)) - 1
@@ -312,9 +292,9 @@ class TransferCoding(Coding):
             float(np.einsum("i,ij,ij->", weights, V, S - middle)) for V in (Y - level, S - middle)
         )
         if square == 0 or abs(S - middle).max() <= _ROUNDING * abs(S).max():
-            return Gauge(0.0, level)
+            return 0.0, level
         scale = max(both / square, 0.0) if N > 1 else 1.0
-        return Gauge(scale, level - scale * middle)
+        return scale, level - scale * middle
 
     def share(self, model: KernelModel) -> float:
         """g of the least squared leave-one-out error of the known classes, in [0, 1].
@@ -324,8 +304,8 @@ class TransferCoding(Coding):
         if not self.scaled:
             return 1.0
         examples, is_known = model.examples, ~self._is_new(model.coded)
-        gauge = self.gauge(examples)
-        B = gauge.scale * self.scores(examples) + gauge.offset
+        scale, offset = self.gauge(examples)
+        B = scale * self.scores(examples) + offset
         away = model.left_out.for_targets(model.coded).scores[:, is_known] - B
         wanted = one_vs_all(examples).T[:, is_known] - B
         weights = self._weights(model)
@@ -351,7 +331,7 @@ class TransferCoding(Coding):
         sign = np.where(is_new, -1.0, 1.0)
         weights = self._weights(model)
         offsets = weights * (1 + rival + sign * scores[:, new][:, 0])
-        moves = self.gauge(examples).scale * weights * sign * variance
+        moves = self.gauge(examples)[0] * weights * sign * variance
         return Hinges(offsets, moves[:, None] * A)
 
     def minimum(self, model: KernelModel) -> Minimum:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import frexp, ldexp, sqrt
 from typing import Any, ClassVar, NamedTuple, final
@@ -88,7 +88,7 @@ class OneShot(Frozen):
         target = KernelModel.of(kernel, 0.0, nothing, rule.coding(None), Cholesky())
         empty = cls(target, supports, {}, rule, preselect)
         empty.admit(examples)
-        return empty._fit(examples, empty._preselected())
+        return empty.fitted(examples)
 
     def __repr__(self) -> str:
         return f"OneShot({self.target!r}, {len(self.supports)} supports)"
@@ -124,7 +124,7 @@ class OneShot(Frozen):
         kernel : another one is for the supports too
         """
         if kernel is None or kernel is self.covariance.kernel:
-            return self._fit(examples, tuple(self.candidates))
+            return self.fitted(examples, tuple(self.candidates))
         supports = tuple(Support.of(kernel, one.name, one.X) for one in self.supports)
         names = [one.name for one in self.candidates]
         model = OneShot.of(kernel, examples, supports, lambda _: names, self.rule)
@@ -132,51 +132,51 @@ class OneShot(Frozen):
 
     def with_supports(self, supports: tuple[Support, ...]) -> OneShot:
         """The batch fit with these support tasks; those that are there already cost nothing."""
-        changed = replace(self, supports=supports)
-        return changed._fit(self.examples, changed._preselected())
+        return replace(self, supports=supports).fitted(self.examples)
 
     # -- learning ----------------------------------------------------------------------------
-
-    def _preselected(self) -> tuple[Support, ...]:
-        """The supports that may be chosen."""
-        names = self.preselect(tuple(one.name for one in self.supports))
-        return tuple(one for one in self.supports if self.rule.largest and one.name in names)
 
     def with_target(self, target: KernelModel, examples: Examples) -> OneShot:
         """The fit of these examples with the same supports, from the target's own model."""
         empty = replace(self, target=target, candidates={})
-        return empty._fit(examples, tuple(self.candidates))
+        return empty.fitted(examples, tuple(self.candidates))
 
-    def _fit(self, examples: Examples, supports: tuple[Support, ...]) -> OneShot:
-        """The batch fit of these examples, with these of the supports as candidates."""
+    def fitted(self, examples: Examples, supports: tuple[Support, ...] | None = None) -> OneShot:
+        """The batch fit of these examples, with these of the supports as candidates.
+
+        supports : None for those that `preselect` names
+        """
+        if supports is None:
+            names = self.preselect(tuple(one.name for one in self.supports))
+            named = (one for one in self.supports if one.name in names)
+            supports = tuple(named) if self.rule.largest else ()
         self._check_duplicates(examples, supports)
-        blocks = self._blocks(examples, supports)
+        kernel, known = self.covariance.kernel, self.candidates
+        deleted, _ = examples.since(self.examples)
+        # Kernel values of each support; known ones are not evaluated again.
+        blocks = {}
+        for one in supports:
+            old = np.delete(known[one].C, deleted, axis=0) if one in known else one.K[:0]
+            new = examples.X[len(old) :]
+            if len(new):
+                old = np.vstack([old, finite(kernel, cross(kernel, new, one.X).T).T])
+            blocks[one] = old
+        noise = _largest_noise(self.rule, kernel, examples)
         if self.rule.noise != "adaptive":
-            return self._with_noise(self._given(examples), examples, blocks)
-        variance = self._variance(examples)
+            return self._with_noise(noise, examples, blocks)
         for level in LEVELS:
             try:
                 # If the variance is not finite, the kernel's values raise an error that says why.
-                noise = level * variance if np.isfinite(variance) else 0.0
-                return self._with_noise(noise, examples, blocks)
+                some = level * noise if np.isfinite(noise) else 0.0
+                return self._with_noise(some, examples, blocks)
             except NotPositiveDefinite as error:
                 row, cause = error.row, error
         raise NotPositiveDefinite(
             f"The covariance matrix is not positive definite at row {row}, even if the noise is "
-            f"the examples' mean variance, {variance:g}. The kernel gives no variance, or is not "
+            f"the examples' mean variance, {noise:g}. The kernel gives no variance, or is not "
             f"positive definite: use another one. Nothing was changed.",
             row,
         ) from cause
-
-    def _variance(self, examples: Examples) -> float:
-        """The mean kappa(x, x) of these examples."""
-        with np.errstate(over="ignore"):
-            return float(diagonal(self.covariance.kernel, examples.X).mean())
-
-    def _given(self, examples: Examples) -> float:
-        """The noise for these examples, unless it has to adapt to what is singular."""
-        noise = self.rule.noise
-        return _quarter(self._variance(examples)) if isinstance(noise, str) else noise
 
     def _check_duplicates(self, examples: Examples, supports: tuple[Support, ...]) -> None:
         """Raise InvalidInput if an example is in a support task too and the noise is adaptive.
@@ -201,19 +201,6 @@ class OneShot(Frozen):
                         f"a number if different things may look the same. Nothing was changed."
                     )
 
-    def _blocks(self, examples: Examples, supports: tuple[Support, ...]) -> dict[Support, Array]:
-        """Kernel values C (n_T, n_S) of each support; known ones are not evaluated again."""
-        kernel, known = self.covariance.kernel, self.candidates
-        deleted, _ = examples.since(self.examples)
-        blocks = {}
-        for one in supports:
-            old = np.delete(known[one].C, deleted, axis=0) if one in known else one.K[:0]
-            new = examples.X[len(old) :]
-            if len(new):
-                old = np.vstack([old, finite(kernel, cross(kernel, new, one.X).T).T])
-            blocks[one] = old
-        return blocks
-
     def _with_noise(
         self, noise: float, examples: Examples, blocks: dict[Support, Array]
     ) -> OneShot:
@@ -225,8 +212,8 @@ class OneShot(Frozen):
         if noise == self.covariance.noise and positive == self.positive:
             target = self.target.follow(examples)
         else:
-            kernel, coding = self.covariance.kernel, rule.coding(positive)
-            target = KernelModel.of(kernel, noise, examples, coding, Cholesky())
+            coding = rule.coding(positive)
+            target = KernelModel.of(self.covariance.kernel, noise, examples, coding, Cholesky())
         own, known, made = target.covariance, self.candidates, {}
         certain = False
         if rule.noise == "adaptive":
@@ -235,41 +222,9 @@ class OneShot(Frozen):
             certain = self.is_certain(examples, max_variance(own.kernel, own.X))
         # The support nearest to the target comes first: if one fails, it is likely to be that.
         for one in sorted(blocks, key=lambda one: -known[one].pair.s[0] if one in known else 0.0):
-            made[one] = self._candidate(target, one, blocks[one], certain=certain)
+            made[one] = _candidate(known.get(one), rule, target, one, blocks[one], certain=certain)
         candidates = {one: made[one] for one in blocks}
         return replace(self, target=target, candidates=candidates)
-
-    def _candidate(
-        self, target: KernelModel, support: Support, C: Array, *, certain: bool
-    ) -> Candidate:
-        """The support with this target; parts of the earlier candidate that still hold are kept.
-
-        certain : whether the noise outweighs all rounding
-        """
-        known, rho, covariance = self.candidates.get(support), self.rule.largest, target.covariance
-        label, noise = self.rule.positive(target.examples.labels), covariance.noise
-        positive = target.names.tolist().index(label)
-        if known is not None and known.pair.target.covariance.factor is covariance.factor:
-            if np.array_equal(known.pair.target.examples.labels, target.examples.labels):
-                return known
-            return replace(known, pair=replace(known.pair, target=target, positive=positive))
-        try:
-            if not certain:
-                # A factor shows more reliably than correlations what is singular: the rounding of
-                # its pivots does not grow with cond(K~).
-                covariance.factor.append(rho * C, support.noisy(noise))
-            model = None if known is None else known.pair.support
-            if model is None or model.covariance.noise != noise:
-                model = support.model(noise, self.rule.coding(POSITIVE))
-            pair = Pair.of(target, model, C, positive, rho, self.rule.prior)
-        except NotPositiveDefinite as error:
-            own = [f"{row} of the support {support.name!r}" for row in range(len(support.X))]
-            both = _both_tasks(target.examples, support, label, (*target.examples.names, *own))
-            joint = replace(covariance, kernel=_AcrossTasks(covariance.kernel, rho))
-            raise explained(joint, error.row, both) from error
-        if self.rule.noise == "adaptive":
-            _check_pivots(pair.diagonal * pair.inverse_diagonal(rho))
-        return Candidate(support, C, pair, self.rule)
 
     def admit(self, examples: Examples) -> None:
         """Raise InvalidInput unless there are positive and negative examples, and no others.
@@ -295,8 +250,10 @@ class OneShot(Frozen):
         """
         if not is_positive(self.covariance.kernel):
             return False
-        weights, adaptive = examples.weights, self.rule.noise == "adaptive"
-        noise = LEVELS[-1] * self._variance(examples) if adaptive else self._given(examples)
+        weights, noise = (
+            examples.weights,
+            _largest_noise(self.rule, self.covariance.kernel, examples),
+        )
         n = len(examples) + max((len(one.X) for one in self.supports), default=0)
         peak = max([peak, *(float(np.diagonal(one.K).max()) for one in self.supports)])
         least, most = noise / weights.max(initial=1), noise / weights.min(initial=1)
@@ -311,43 +268,19 @@ class OneShot(Frozen):
         return Ranking.of(self.rule.criterion, found)
 
     @derived
-    def chosen(self) -> Candidate | None:
-        """The best candidate; None if none is better than no transfer."""
-        best = self._best[0] if self._best else None
-        return best if best is not None and best.best.rho else None
-
-    @derived
-    def _best(self) -> tuple[Candidate, ...]:
-        """The candidates whose answers are averaged, the best first."""
-        by_name = {support.name: one for support, one in self.candidates.items()}
-        return tuple(by_name[one.support] for one in self.ranking.rows[: self.rule.members])
-
-    @derived
     def members(self) -> tuple[Member, ...]:
         """The models that answer: of both tasks for each of the best candidates that help.
 
         The target by itself stands for those that do not, and answers alone if there are none.
         """
-        best = self._best
-        helpful = [one for one in best if one.best.rho]
-        members = [Member(1 / len(best), self._joint(one), one) for one in helpful]
+        by_name = {support.name: one for support, one in self.candidates.items()}
+        best = self.ranking.rows[: self.rule.members]
+        helpful = [by_name[one.support] for one in best if one.rho]
+        members = [Member(1 / len(best), _joint(self, one), one) for one in helpful]
         if len(helpful) < len(best) or not best:
             share = 1 - len(helpful) / max(len(best), 1)
             members.append(Member(share, self.target, None))
         return tuple(members)
-
-    def _joint(self, chosen: Candidate) -> KernelModel:
-        """The model of the target and a support at its best rho.
-
-        The target's examples come first, and the inputs have one more column: 0 for the target, 1
-        for the support.
-        """
-        covariance, rho, support = self.covariance, chosen.best.rho, chosen.support
-        examples = _both_tasks(self.examples, support, self.positive)
-        factor = covariance.factor.append(rho * chosen.C, support.noisy(covariance.noise))
-        kernel = _AcrossTasks(covariance.kernel, rho)
-        joint = Covariance(kernel, covariance.noise, examples, factor)
-        return KernelModel.on(joint, self.rule.coding(self.positive))
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -393,13 +326,8 @@ class OneShot(Frozen):
 
     def variance(self, X: Array) -> Array:
         """The predictive variance, (m,), noise included, and how far the members differ."""
-        asked = [(w, one.mean(x), one.variance(x)) for w, one, x in self.asked(X)]
-        return _averaged(*zip(*asked, strict=True))[1]
-
-    def asked(self, X: Array) -> Iterator[tuple[float, KernelModel, Array]]:
-        """Each member with its weight, and rows X (m, d) of the target as its inputs."""
-        for weight, model, chosen in self.members:
-            yield weight, model, X if chosen is None else _in_task(0, X)
+        asked = [(one.model, one.inputs(X)) for one in self.members]
+        return _averaged(self.members, [(gp.mean(x), gp.variance(x)) for gp, x in asked])[1]
 
     @property
     def left_out(self) -> OneShotLeaveOneOut:
@@ -428,46 +356,50 @@ class OneShotLeaveOneOut:
 
         The supports, rhos and the noise stay: they were chosen on these very scores.
         """
-        return self._averaged(lambda one: one.left_out.scores(self._with_support(one, groups)))
+        ours = None if groups is None else np.unique(groups, return_inverse=True)[1]
+
+        def scores(one: KernelModel) -> LooScores:
+            if ours is None:
+                return one.left_out.scores()
+            # A support is a group of its own, so that it stays.
+            return one.left_out.scores(np.append(ours, np.full(len(one.examples) - len(ours), -1)))
+
+        return self._together([scores(one) for one in self._models])
 
     def unseen(self, border: float | None = None) -> LooScores:
         """Predictions for each example left out, as if it were a new row of weight one."""
-        return self._averaged(lambda one: one.left_out.unseen(), border)
+        return self._together([one.left_out.unseen() for one in self._models], border)
 
     def on_rows(self, X: Array, groups: tuple[Array, Array] | None) -> LooScores:
         """Predictions for new rows X (m, d); groups of the rows (m,) and of the examples (n_T,)."""
-        said = [one.left_out.on_rows(x, groups) for _, one, x in self.model.asked(X)]
-        return self._together(said, self.model.border)
+        asked = [(one.model.left_out, one.inputs(X)) for one in self.model.members]
+        return self._together([left.on_rows(x, groups) for left, x in asked], n=len(X))
 
     def temperature(self) -> float:
         """tau of the probabilities, from the examples; the supports stand in for them too."""
         n = len(self.model.examples)
-        trials = [unseen(one.model).trial() for one in self.model.members]
-        said = [LooScores(one.completed[:n], one.variance[:n], one.silent[:n]) for one in trials]
+        trials = [unseen(one).trial() for one in self._models]
+        said = [LooScores(one.completed, one.variance, one.silent) for one in trials]
         counts = np.max([one.counts for one in trials], axis=0)
-        together = self._together(said, self.model.border)
+        together = self._together(said)
         return Trial(*together, np.zeros(n), trials[0].codes[:n], counts).temperature
 
-    def _with_support(self, one: KernelModel, groups: Array | None) -> Array | None:
-        """The groups of a member's examples: its support is one of its own, so that it stays."""
-        if groups is None:
-            return None
-        codes = np.unique(groups, return_inverse=True)[1]
-        return np.append(codes, np.full(len(one.examples) - len(codes), -1))
+    @property
+    def _models(self) -> list[KernelModel]:
+        return [one.model for one in self.model.members]
 
-    def _averaged(
-        self, ask: Callable[[KernelModel], LooScores], border: float | None = None
+    def _together(
+        self, said: Sequence[LooScores], border: float | None = None, n: int | None = None
     ) -> LooScores:
-        """The members' predictions for the target's examples, averaged; scores above a border."""
-        n = len(self.model.examples)
-        said = [LooScores(*(part[:n] for part in ask(one.model))) for one in self.model.members]
-        return self._together(said, self.model.border if border is None else border)
+        """The members' predictions for the first n rows, or the target's, averaged.
 
-    def _together(self, said: Sequence[LooScores], border: float) -> LooScores:
-        """The members' predictions averaged, with scores above this border."""
-        means, variances, silent = zip(*said, strict=True)
-        scores, variance = _averaged([one.weight for one in self.model.members], means, variances)
-        return LooScores(self.model.offsets(border) + scores, variance, np.all(silent, axis=0))
+        border : what scores are above, None for the model's
+        """
+        border, n = self.model.border if border is None else border, n or len(self.model.examples)
+        said = [LooScores(*(part[:n] for part in one)) for one in said]
+        scores, variance = _averaged(self.model.members, [one[:2] for one in said])
+        silent = np.all([one.silent for one in said], axis=0)
+        return LooScores(self.model.offsets(border) + scores, variance, silent)
 
 
 class Member(NamedTuple):
@@ -477,15 +409,74 @@ class Member(NamedTuple):
     model: KernelModel
     chosen: Candidate | None
 
+    def inputs(self, X: Array) -> Array:
+        """Rows X (m, d) of the target as inputs of the model."""
+        return X if self.chosen is None else _in_task(0, X)
+
 
 def _averaged(
-    weights: Sequence[float], means: Sequence[Array], variances: Sequence[Array]
+    members: Sequence[Member], said: Sequence[tuple[Array, Array]]
 ) -> tuple[Array, Array]:
-    """The mean (m, 2) and variance (m,) of a mixture; both columns of means are as uncertain."""
-    mean = sum(w * one for w, one in zip(weights, means, strict=True))
-    apart = [(one - mean)[:, -1] ** 2 for one in means]
-    spread = (w * (v + d) for w, v, d in zip(weights, variances, apart, strict=True))
+    """The mean (m, 2) and variance (m,) of a mixture, from what each member says.
+
+    Both columns of means are as uncertain.
+    """
+    answers = [(one.weight, *answer) for one, answer in zip(members, said, strict=True)]
+    mean = sum(w * one for w, one, _ in answers)
+    spread = (w * (v + (one - mean)[:, -1] ** 2) for w, one, v in answers)
     return np.asarray(mean), np.asarray(sum(spread))
+
+
+def _candidate(
+    known: Candidate | None,
+    rule: Rule,
+    target: KernelModel,
+    support: Support,
+    C: Array,
+    *,
+    certain: bool,
+) -> Candidate:
+    """The support with this target; parts of the `known` candidate that still hold are kept.
+
+    certain : whether the noise outweighs all rounding
+    """
+    rho, covariance = rule.largest, target.covariance
+    label, noise = rule.positive(target.examples.labels), covariance.noise
+    positive = target.names.tolist().index(label)
+    if known is not None and known.pair.target.covariance.factor is covariance.factor:
+        if np.array_equal(known.pair.target.examples.labels, target.examples.labels):
+            return known
+        return replace(known, pair=replace(known.pair, target=target, positive=positive))
+    try:
+        if not certain:
+            # A factor shows more reliably than correlations what is singular: the rounding of its
+            # pivots does not grow with cond(K~).
+            covariance.factor.append(rho * C, support.noisy(noise))
+        model = None if known is None else known.pair.support
+        if model is None or model.covariance.noise != noise:
+            model = support.model(noise, rule.coding(POSITIVE))
+        pair = Pair.of(target, model, C, positive, rho, rule.prior)
+    except NotPositiveDefinite as error:
+        own = [f"{row} of the support {support.name!r}" for row in range(len(support.X))]
+        both = _both_tasks(target.examples, support, label, (*target.examples.names, *own))
+        joint = replace(covariance, kernel=_AcrossTasks(covariance.kernel, rho))
+        raise explained(joint, error.row, both) from error
+    if rule.noise == "adaptive":
+        _check_pivots(pair.diagonal * pair.inverse_diagonal(rho))
+    return Candidate(support, C, pair, rule)
+
+
+def _joint(model: OneShot, chosen: Candidate) -> KernelModel:
+    """The model of the target and a support at its best rho.
+
+    The target's examples come first, and the inputs have one more column: 0 for the target, 1 for
+    the support.
+    """
+    covariance, rho, support = model.covariance, chosen.best.rho, chosen.support
+    examples = _both_tasks(model.examples, support, model.positive)
+    factor = covariance.factor.append(rho * chosen.C, support.noisy(covariance.noise))
+    joint = Covariance(_AcrossTasks(covariance.kernel, rho), covariance.noise, examples, factor)
+    return KernelModel.on(joint, model.rule.coding(model.positive))
 
 
 # -- two tasks in one model ----------------------------------------------------------------------
@@ -556,11 +547,18 @@ def _in_task(task: int, X: Array) -> Array:
 # -- singular matrices ---------------------------------------------------------------------------
 
 
-def _quarter(variance: float) -> float:
-    """The power of two that is nearest to a quarter of a variance; zero if there is none.
+def _largest_noise(rule: Rule, kernel: AnyKernel, examples: Examples) -> float:
+    """The noise for these examples; adaptive noise is at most their mean variance.
 
-    So it seldom changes with the examples, and never by rounding alone.
+    "auto" is the power of two that is nearest to a quarter of that; zero if there is none. So it
+    seldom changes with the examples, and never by rounding alone.
     """
+    if not isinstance(rule.noise, str):
+        return rule.noise
+    with np.errstate(over="ignore"):
+        variance = float(diagonal(kernel, examples.X).mean())
+    if rule.noise == "adaptive":
+        return variance
     if not 0 < variance < np.inf:
         return 0.0
     fraction, exponent = frexp(variance)

@@ -138,7 +138,7 @@ class NPlusOneClassifier(LeastSquares):
         """
         check_mergeable(self, other, "_living")
         columns = _is_columns(self.source_) or _is_columns(other.source_)
-        if np.array_equal(self._known, other._known) and not columns:
+        if np.array_equal(_known(self.source_), _known(other.source_)) and not columns:
             held, names = other.editable_.examples, names_in(self)
             X: Any = leading(held.X, self.width_for(held))
             S = held.X[:, X.shape[1] :]
@@ -158,17 +158,12 @@ class NPlusOneClassifier(LeastSquares):
 
     # -- inside ------------------------------------------------------------------------------
 
-    @property
-    def _known(self) -> Array:
-        """The source's classes, (N,), sorted."""
-        return np.sort(_classes_of(self.source_))
-
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
-        return super()._labels(y, k, self._known if held is None else held)
+        return super()._labels(y, k, _known(self.source_) if held is None else held)
 
     def width_for(self, examples: Examples) -> int:
         """The number of features: the columns behind them are the source's scores."""
-        width: int = examples.X.shape[1] - len(self._known)
+        width: int = examples.X.shape[1] - len(_known(self.source_))
         return width
 
     def as_given(self, examples: Examples) -> Examples:
@@ -215,14 +210,14 @@ class NPlusOneClassifier(LeastSquares):
     def _coding(self, examples: Examples) -> TransferCoding:
         optimiser = _OPTIMISERS[choice("optimiser", self.optimiser, _OPTIMISERS)]
         positive, scaled = flag("positive", self.positive), flag("scaled", self.scaled)
-        coding = TransferCoding(tuple(self._known.tolist()), positive, optimiser, scaled)
+        coding = TransferCoding(tuple(_known(self.source_).tolist()), positive, optimiser, scaled)
         coding.admit(examples)
         return coding
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         coding: Any = model.coding
         source = "columns of X" if _is_columns(self.source_) else "a classifier"
-        known = {"source": source, "known classes": self._known.tolist()}
+        known = {"source": source, "known classes": _known(self.source_).tolist()}
         parameters = {"positive": coding.positive, "optimiser": coding.optimiser.__name__}
         return known | super()._settings(model) | parameters | {"scaled": coding.scaled}
 
@@ -258,6 +253,11 @@ def _classes_of(source: Any) -> Array:
             f"classes, one for each column of its scores."
         )
     return class_labels(classes, len(classes), None)
+
+
+def _known(source: Any) -> Array:
+    """The classes of a source, (N,), sorted."""
+    return np.sort(_classes_of(source))
 
 
 def _is_columns(source: Any) -> bool:

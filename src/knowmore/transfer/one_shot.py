@@ -137,14 +137,12 @@ class OneShotClassifier(EditableClassifier[Living[OneShot]], LivingEstimator[One
     @property
     def support_(self) -> str | None:
         """The name of the best support, None if none helps."""
-        chosen = self.editable_.nonempty.chosen
-        return None if chosen is None else chosen.support.name
+        return next((one.support for one in self.ranking_.rows[:1] if one.rho), None)
 
     @property
     def rho_(self) -> float:
         """How much the best support's examples count, from 0 to 1."""
-        chosen = self.editable_.nonempty.chosen
-        return 0.0 if chosen is None else chosen.best.rho
+        return next((one.rho for one in self.ranking_.rows[:1]), 0.0)
 
     @property
     def ranking_(self) -> Ranking:

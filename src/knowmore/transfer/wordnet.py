@@ -16,8 +16,7 @@ import numpy as np
 
 from knowmore._base import Array, choice, some, whole_number
 from knowmore.errors import InvalidInput, InvalidType, MissingData
-from knowmore.transfer.database import frequencies, read
-from knowmore.transfer.nouns import Nouns
+from knowmore.transfer.nouns import Nouns, frequencies, read
 
 Unknown = Literal["raise", "keep"]
 
@@ -101,7 +100,7 @@ class WordNet:
         found = cls(nouns, information, content, meanings or {})
         for name, synset in found.meanings.items():
             _check_name(name)
-            if not isinstance(synset, str) or not found._synset(synset):
+            if not isinstance(synset, str) or not _synset(nouns, synset):
                 given = f"meanings={{{name!r}: {synset!r}}}, but WordNet has no such synset."
                 raise InvalidInput(f"{given} synsets(noun) lists those of a noun.")
         return found
@@ -205,14 +204,7 @@ class WordNet:
     def _rows(self, name: str) -> tuple[int, ...]:
         """The synsets that a name stands for."""
         name = self.meanings.get(_check_name(name), name)
-        return self._synset(name) or self.nouns.look_up(name)
-
-    def _synset(self, name: str) -> tuple[int, ...]:
-        """The row of a synset's name, if it is one."""
-        if not (parts := _SYNSET.fullmatch(name)):
-            return ()
-        number = int(parts[2])
-        return self.nouns.senses_of(parts[1].lower())[number - 1 : number] if number else ()
+        return _synset(self.nouns, name) or self.nouns.look_up(name)
 
     def _one(self, name: str) -> int:
         """The only synset that a name stands for."""
@@ -278,6 +270,14 @@ class WordNet:
             lin = max(lin, 1.0 if same else 2 * shared / (content_a + content_b))
             path = max(path, 1 / (1 + steps_a + steps_b))
         return resnik, lin, path
+
+
+def _synset(nouns: Nouns, name: str) -> tuple[int, ...]:
+    """The row of a synset's name, if it is one."""
+    if not (parts := _SYNSET.fullmatch(name)):
+        return ()
+    number = int(parts[2])
+    return nouns.senses_of(parts[1].lower())[number - 1 : number] if number else ()
 
 
 def _information_content(nouns: Nouns, name: str) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
@@ -9,9 +11,10 @@ from tolerance import tolerance
 
 from knowmore import GPClassifier, GPRegressor, LSSVMClassifier
 from knowmore.errors import InvalidInput, KnowmoreWarning
+from knowmore.examples import Examples
 from knowmore.insight import explain, novelty, suggest
 from knowmore.linalg import Cholesky, Inverse
-from knowmore.models import covariance
+from knowmore.models import Covariance, covariance
 
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(30, 3)), np.arange(30) % 2
@@ -224,3 +227,20 @@ def test_short_work_is_not_announced(monkeypatch, recwarn):
     monkeypatch.setattr(covariance, "MANY", 10)
     GPClassifier(RBF(1.0)).fit(X, Y).predict(X[:1])
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("kernel", [RBF(1.5), DotProduct(1.0)])
+def test_a_kernel_of_the_leading_columns_sees_no_others(kernel):
+    rng = np.random.default_rng(4)
+    wide, asked, labels = rng.normal(size=(30, 7)), rng.normal(size=(9, 7)), np.arange(30) % 3
+    narrow = Covariance.of(kernel, 0.1, Examples.of(wide[:, :4], labels), Cholesky())
+    nothing = Examples.of(wide[:0], labels[:0])
+    part = Covariance(kernel, 0.1, nothing, Cholesky(), width=4).follow(Examples.of(wide, labels))
+    for one, other in ((part, narrow), (part.noisier, narrow.noisier)):
+        np.testing.assert_array_equal(one.X, other.X)
+        np.testing.assert_array_equal(one.cross(asked), other.cross(asked[:, :4]))
+        np.testing.assert_array_equal(one.variance(asked), other.variance(asked[:, :4]))
+        assert one.max_variance(asked) == other.max_variance(asked[:, :4])
+    assert part.anew(part.examples, kernel=RBF(9.0)).width == 4
+    again = pickle.loads(pickle.dumps(part))
+    np.testing.assert_array_equal(again.variance(asked), narrow.variance(asked[:, :4]))

@@ -18,6 +18,7 @@ from knowmore.linalg import Cholesky
 from knowmore.models import KernelModel
 from knowmore.models.forest import Forest
 from knowmore.models.targets import normalised_values, one_vs_all_and_absent
+from knowmore.models.trees import _Place
 
 KERNEL, NOISE = RBF(1.0), 0.1
 rng = np.random.default_rng(0)
@@ -88,7 +89,7 @@ def test_leaves_that_turn_up_again_keep_their_factors(monkeypatch):
     some.mean(X)
     tree = some.trees[0]
     known = {leaf.members.serials.tobytes(): leaf.model for leaf in tree.leaves()}
-    grown = tree._grown(tree.members, np.arange(len(X)), (tree.key, 0), known)
+    grown = tree._grown(tree.members, np.arange(len(X)), _Place(tree.key, 0), known)
     monkeypatch.setattr(Cholesky, "append", None)
     for leaf in (grown.left, grown.right):
         while hasattr(leaf, "cut"):
@@ -211,7 +212,7 @@ def test_a_pickle_has_the_same_bits_and_nothing_that_was_removed():
 def test_examples_that_come_after_a_pickle_have_numbers_of_their_own(monkeypatch):
     """In a new process numbers began anew, and one removal could take another example with it."""
     text = pickle.dumps(forest(rng.normal(size=(1500, 2)), np.array(["a", "b"] * 750)))
-    monkeypatch.setattr("knowmore.examples._next", [0])
+    monkeypatch.setattr("knowmore.examples._following", [0])
     some = pickle.loads(text)
     for k in range(20):
         some = some.apply(Add(X[k : k + 1], np.array(["a"]), (f"new {k}",)))

@@ -311,7 +311,7 @@ KINDS = {
 }
 
 
-# Equal rows may give a warning that their differences were lost. There are none.
+# Equal rows have no differences, but may give a warning that some were lost.
 ALIKE = pytest.mark.filterwarnings("ignore:The variance of the .* rows that remain")
 
 

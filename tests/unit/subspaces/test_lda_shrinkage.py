@@ -41,7 +41,7 @@ def mean_coefficient(X, y):
 
 
 def condition(X, y, alpha):
-    """Of the shrunk covariance."""
+    """The condition of the shrunk covariance."""
     _, _, E = oracle.within(X, y)
     values = np.linalg.svd(E, compute_uv=False) ** 2
     floor = alpha * values.sum() / X.shape[1]

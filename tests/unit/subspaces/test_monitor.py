@@ -13,7 +13,7 @@ from tolerance import assert_models, assert_rounded
 from knowmore import SubspaceMonitor
 from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.subspaces import Eigenspace, lagged
-from knowmore.subspaces.stream import Measures, Observation, drift, rank_bound
+from knowmore.subspaces.monitor import Observation, drift, rank_bound
 
 K, D, WINDOW = 2, 8, 40
 STRENGTHS = np.array([4.0, 3.0, 1, 1, 1, 1, 1, 1])
@@ -140,7 +140,7 @@ def test_drift_is_a_metric_of_subspaces():
 
     assert drift(model(0, 1), model(1, 0)) == 0
     assert drift(model(0, 1), model(2, 3)) == 1
-    # Half of the directions are others; one subspace has half of those of the other.
+    # Half of the directions differ; then one subspace has half of the directions of the other.
     assert_rounded(drift(model(0, 1), model(0, 3)), np.sqrt(0.5))
     assert_rounded(drift(model(0), model(0, 3)), np.sqrt(0.5))
     assert drift(model(0).truncate(0), model(1).truncate(0)) == 0
@@ -358,7 +358,7 @@ def test_an_observation_prints_in_a_few_lines_and_becomes_a_table():
     assert len(seen) == len(table) == 100
     np.testing.assert_array_equal(table["shift"], seen.shifts)
     np.testing.assert_array_equal(table["change"], seen.changes)
-    quiet = Observation(Measures(*np.zeros((4, 3))), seen.limits)
+    quiet = Observation(*np.zeros((4, 3)), seen.limits)
     words = "Observation: 0 of 3 rows are anomalies; 0 of 3 windows have changed"
     assert repr(quiet).splitlines()[0] == words
 

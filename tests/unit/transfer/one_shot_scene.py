@@ -40,7 +40,7 @@ def fitted(positives=1, seed=0, **words):
 
 
 class ByLength:
-    """Words are similar that are as long; of those with a blank nothing is known."""
+    """Words of the same length are similar; words with a blank are unknown."""
 
     def most_similar(self, name, names, k=None, *, unknown="raise"):
         strange = [one for one in names if " " in one]

@@ -64,7 +64,7 @@ def test_the_gap_bounds_what_any_other_point_could_gain(seed, m, N, positive):
         assert found.value == hinges.value(beta)
         assert found.gap >= -1e-12 * found.value
     assert exact.gap <= 1e-7 * exact.value
-    # Whatever the paper's steps reach is not below the bound, and not far above the optimum.
+    # The paper's steps end above the bound, and not far above the optimum.
     assert exact.value - exact.gap <= steps.value <= exact.value * (1 + 1e-2)
     rng = np.random.default_rng(9)
     for _ in range(100):

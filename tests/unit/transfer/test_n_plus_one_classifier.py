@@ -15,6 +15,7 @@ from tolerance import GAP, SAME_GAP, assert_rounded
 
 import knowmore
 from knowmore import GPClassifier, LSSVMClassifier, NPlusOneClassifier, Scores
+from knowmore.models import Following
 
 DIGITS, NAMES = load_digits(return_X_y=True)
 DIGITS = DIGITS / 16
@@ -90,6 +91,17 @@ def test_examples_of_a_file_are_as_they_were_given(tmp_path):
             np.testing.assert_array_equal(store.examples.X, X[FEW])
             store.add(store.examples.X[:1], store.examples.labels[:1])
             assert store.verify().ok
+
+
+def test_fixed_rows_follow_it_with_the_source_s_share():
+    source = LSSVMClassifier(KERNEL, C=10).fit(DIGITS[KNOWN], NAMES[KNOWN])
+    clf = NPlusOneClassifier(source, KERNEL).fit(DIGITS[FEW], NAMES[FEW])
+    pool = Following(clf.model_, clf.model_inputs(DIGITS[ALL]))
+    clf.add(DIGITS[ALL[:7]], NAMES[ALL[:7]])
+    pool = pool.follow(clf.model_)
+    want = clf.decision_function(DIGITS[ALL])
+    np.testing.assert_allclose(pool.scores, want, atol=SAME_GAP)
+    np.testing.assert_allclose(pool.among(np.array([3])).scores, want[[3]], atol=SAME_GAP)
 
 
 def test_a_source_of_two_classes_has_one_column_of_scores():

@@ -189,7 +189,7 @@ def test_supports_that_are_no_help_leave_independent_learning():
 
 
 def test_with_no_supports_it_is_a_gaussian_process_of_labels_from_zero_to_two():
-    """The same as an offset: the background is learnt as what is expected anyway."""
+    """An offset of one: the background is the prior mean."""
     y = np.where(Y == "okapi", 1.0, -1.0)
     clf = OneShotClassifier(KERNEL, {}, noise=0.1).fit(X, Y)
     K = KERNEL(X) + 0.1 * np.eye(len(X))

@@ -602,7 +602,7 @@ def test_a_pickle_holds_nothing_of_a_support_that_was_removed():
         # What a pickle holds is what another fit begins with.
         again = copy.fit(X, Y)
         np.testing.assert_array_equal(again.decision_function(X), clf.decision_function(X))
-    # Under an old name, too, only what is held.
+    # A new support under the old name brings nothing of the old one back.
     clf.add_support("wrench", secret + 1)
     assert secret.tobytes() not in pickle.dumps(clf)
     # What the user gave is the user's.

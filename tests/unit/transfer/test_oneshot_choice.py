@@ -201,7 +201,7 @@ def test_equal_values_are_told_apart_by_the_predictive_probability():
 
 
 def test_of_all_alike_the_least_transfer_wins():
-    """Two tasks of which neither says anything of the other: each rho gives the same model."""
+    """Neither task says anything of the other: each rho gives the same model."""
     X, y = np.arange(8.0)[:, None], np.array([1.0, -1, -1, -1, -1])
     pair = pair_of(RBF(1e-3), X[:5], y, X[5:], noise=0.1)
     for search in SEARCHES.values():

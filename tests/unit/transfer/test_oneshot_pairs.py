@@ -235,7 +235,7 @@ def test_an_array_that_the_kernel_keeps_is_not_written_to():
 
 
 def test_it_is_the_process_of_the_product_with_the_task_kernel():
-    """The same engine under another kernel: eq. (3)."""
+    """Eq. (3): a Gaussian process under the product of two kernels."""
     case = CASES["target larger"]
     X = np.vstack([np.insert(case.X_T, 5, 0, axis=1), np.insert(case.X_S, 5, 1, axis=1)])
     Z = np.random.default_rng(8).normal(size=(QUERIES, 5))
@@ -340,7 +340,7 @@ def test_an_example_in_both_tasks_is_one_only_at_rho_one(shape):
 
 @every_case
 def test_pivots_are_those_of_rows_that_come_last(case):
-    """Whatever the order, no row has a smaller one."""
+    """No order of the rows makes the pivot of a row smaller."""
     pair = case.pair()
     rng = np.random.default_rng(2)
     for rho in (0.0, 0.77, 1.0):

@@ -14,7 +14,7 @@ from small_wordnet import LICENCE, Entry, Small
 
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingData
 from knowmore.semantics import WordNet
-from knowmore.transfer.database import parse
+from knowmore.transfer.nouns import parse
 
 ENTITY, ANIMAL, PET, TOOL, DOG, CAT, CRANE, HOIST, MOUSE, SNOOPY, UNMET = range(11)
 SMALL = Small(
@@ -68,7 +68,7 @@ def wordnet(tmp_path):
         ("snoopy-101", "snoopy.n.01"),
         ("cat_face", "cat.n.01"),
         ("012.tool-side-101", "tool.n.01"),
-        # What is known as a whole stays whole.
+        # A compound that WordNet knows stays whole.
         ("left-handed spanner", "left-handed_spanner.n.01"),
         ("old left handed spanner", "left-handed_spanner.n.01"),
     ],

@@ -15,7 +15,7 @@ from small_wordnet import Entry, Small
 
 from knowmore.errors import InvalidInput, KnowmoreError, MissingData
 from knowmore.semantics import WordNet
-from knowmore.transfer import database
+from knowmore.transfer import nouns as room
 
 SMALL = Small([Entry(["entity"]), Entry(["dog"], [0], gloss="it barks"), Entry(["cat"], [0])])
 OTHER = Small([Entry(["entity"]), Entry(["dog"], [0], gloss="it purrs"), Entry(["cat"], [0])])
@@ -51,11 +51,11 @@ def test_princetons_folders_are_known(tmp_path):
 
 def test_data_sets_come_first_then_debian(tmp_path, monkeypatch):
     monkeypatch.setenv("KNOWMORE_DATA", str(tmp_path))
-    monkeypatch.setattr(database, "DEBIAN", tmp_path / "debian")
+    monkeypatch.setattr(room, "DEBIAN", tmp_path / "debian")
     words = (
-        f"WordNet was not found: {database.ARCHIVE} is not in '{tmp_path}', the folder "
+        f"WordNet was not found: {room.ARCHIVE} is not in '{tmp_path}', the folder "
         f"KNOWMORE_DATA, and Debian's wordnet-base is not in '{tmp_path / 'debian'}'. Set "
-        f"KNOWMORE_DATA to a folder that holds {database.ARCHIVE}, install wordnet-base, or call "
+        f"KNOWMORE_DATA to a folder that holds {room.ARCHIVE}, install wordnet-base, or call "
         f"WordNet.load(path)."
     )
     with pytest.raises(MissingData, match=f"^{re.escape(words)}$"):
@@ -66,7 +66,7 @@ def test_data_sets_come_first_then_debian(tmp_path, monkeypatch):
             gloss(None)
     OTHER.write(tmp_path / "debian")
     assert gloss(None) == "it purrs"
-    SMALL.pack(tmp_path, "tar.xz", "w:xz").rename(tmp_path / database.ARCHIVE)
+    SMALL.pack(tmp_path, "tar.xz", "w:xz").rename(tmp_path / room.ARCHIVE)
     assert gloss(None) == "it barks"
 
 
@@ -138,8 +138,8 @@ def test_errors_in_a_file_name_the_path(tmp_path):
 @pytest.fixture
 def parsed(monkeypatch):
     """The files that were read, each time they were."""
-    calls, parse = [], database.parse
-    monkeypatch.setattr(database, "parse", lambda texts: (calls.append(texts), parse(texts))[1])
+    calls, parse = [], room.parse
+    monkeypatch.setattr(room, "parse", lambda texts: (calls.append(texts), parse(texts))[1])
     return calls
 
 

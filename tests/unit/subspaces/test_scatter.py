@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tolerance import assert_rounded
 
 from knowmore.errors import InvalidInput
-from knowmore.subspaces.means import Mean
+from knowmore.subspaces.scatter import Mean
 
 EPS = np.finfo(float).eps
 
