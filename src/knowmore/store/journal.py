@@ -135,7 +135,7 @@ class Journal:
         # The number of the entry and the first of its rows, when it has begun.
         self._entry: tuple[int, int] | None = None
 
-    def _take(self, name: str, count: int) -> range:
+    def take(self, name: str, count: int) -> range:
         """The next numbers of a kind."""
         begin = getattr(self.numbers, name)
         self.numbers = self.numbers.but(**{name: begin + count})
@@ -277,7 +277,7 @@ class Journal:
         """The number of the entry, and the first of its rows."""
         if self._entry is None:
             self.purge_undone()
-            (number,) = self._take("entry", 1)
+            (number,) = self.take("entry", 1)
             self._entry = number, self.numbers.row
             self.numbers = self.numbers.but(position=number)
         return self._entry
@@ -293,10 +293,10 @@ class Journal:
 
     def _write_versions(self, new: New) -> range:
         k = len(new.ids)
-        rows = self._take("row", k)
+        rows = self.take("row", k)
         vectors: Sequence[int]
         if k and not isinstance(new.vectors[0], int):
-            vectors = self._take("vector", k)
+            vectors = self.take("vector", k)
             pairs = zip(vectors, new.vectors, strict=True)
             self.file.insert("vectors", ((number, *row) for number, row in pairs))  # type: ignore[misc]
         else:
@@ -395,8 +395,3 @@ def entry(row: Row, contributor: str | None = None, *about: Any) -> Entry:
 def moment_of(at: int) -> datetime:
     """A time of a file."""
     return datetime.fromtimestamp(at / 1e6, UTC)
-
-
-def ids_of(versions: Iterable[Version]) -> list[Any]:
-    """The different ids of versions."""
-    return [read_id(text) for text in dict.fromkeys(one.id for one in versions)]

@@ -24,7 +24,7 @@ from knowmore.examples import Examples
 from knowmore.store import cache, kinds, state
 from knowmore.store.codec import LabelType, plain, valued
 from knowmore.store.file import File
-from knowmore.store.journal import Numbers
+from knowmore.store.journal import Journal, Numbers
 from knowmore.store.rollback import put_in_place
 from knowmore.store.store import Store
 from knowmore.store.work import About, HeldState, Work, vector_blobs
@@ -153,18 +153,17 @@ def _write_living(file: File, target: Path, kind: str, estimator: Any) -> None:
         "notes": {},
         **state.facts_of(estimator, target),
     }
-    number, facts["arrays"] = cache.keep(file, 1, state.arrays_of(estimator))
-    numbers = Numbers(next_id=examples.next_id, array=number)
+    journal = Journal(file, Numbers(next_id=examples.next_id))
+    facts["arrays"] = cache.write_arrays(journal, state.arrays_of(estimator))
     file.write_facts(facts)
-    work = Work(file, HeldState("", estimator, facts, numbers, {}))
+    work = Work(file, HeldState("", estimator, facts, journal.numbers, {}))
     vectors = vector_blobs(examples.X, kinds.columns(estimator)["width"], None)
     about = About.of(len(examples), None, None)
     work.enter("save", estimator, examples.names, examples.labels, examples.weights, vectors, about)
     factor = cache.FactorCache()
     order = np.arange(1, len(examples) + 1)
     if kinds.capabilities(kind).has_factor and len(examples.counted):
-        number = factor.write(file, work.journal.numbers.array, living, order)
-        work.journal.numbers = work.journal.numbers.but(array=number)
+        factor.write(work.journal, living, order)
     work.finish(factor)
 
 
@@ -177,7 +176,7 @@ def _write_sums(file: File, kind: str, estimator: LinearGP) -> None:
         "columns": kinds.columns(estimator),
         "state": kinds.state(estimator),
     }
-    cache.write_sums(file, 1, estimator, 0, "")
+    cache.write_sums(Journal(file, Numbers()), estimator, "")
     file.write_facts(facts)
 
 
@@ -197,11 +196,12 @@ def _read_sums(file: File, facts: dict[str, Any]) -> LinearGP:
 
 
 def _write_value(file: File, kind: str, estimator: Any) -> None:
-    arrays: list[cache.Kept] = []
+    arrays: dict[str, Array] = {}
 
     def keep(array: Array) -> dict[str, Any]:
-        arrays.append(cache.Kept(f"value/{len(arrays)}", array))
-        return {"kept": arrays[-1].name}
+        name = f"value/{len(arrays)}"
+        arrays[name] = array
+        return {"kept": name}
 
     facts: dict[str, Any] = {"kind": kind, "holds": "values"}
     if kind == "eigenspace":
@@ -212,7 +212,7 @@ def _write_value(file: File, kind: str, estimator: Any) -> None:
             "value": {name: _described(fitted(estimator, name), keep) for name in _LEARNT[kind]},
             "columns": kinds.columns(estimator),
         }
-    _, facts["arrays"] = cache.keep(file, 1, arrays)
+    facts["arrays"] = cache.write_arrays(Journal(file, Numbers()), arrays)
     file.write_facts(facts)
 
 
@@ -265,7 +265,7 @@ def _required(kind: type) -> set[str]:
 
 
 def _read_value(file: File, facts: dict[str, Any]) -> Any:
-    arrays = cache.kept(file, facts["arrays"])
+    arrays = cache.read_arrays(file, facts["arrays"])
     with file.understood("value"):
         if facts["kind"] == "eigenspace":
             value = _built(facts["value"], arrays)

@@ -14,7 +14,7 @@ from knowmore._base import Id, some, sweep
 from knowmore.errors import InvalidInput, KnowmoreError, NoExamples, NotWritten, warn
 from knowmore.examples import Examples
 from knowmore.store import kinds
-from knowmore.store.cache import LAG, FactorCache, write_sums
+from knowmore.store.cache import LAG, FactorCache, read_memo, state_of, write_memo, write_sums
 from knowmore.store.file import File
 from knowmore.store.journal import FORGETS, Journal, Version
 from knowmore.store.state import fresh, load
@@ -180,17 +180,28 @@ class Session:
 
         try:
             with self.lock, self.caching() as work:
-                held, numbers = work.held, work.held.numbers
+                held = work.held
                 if can.has_sums:
-                    number = write_sums(self.file, numbers.array, held.estimator, numbers.position)
+                    write_sums(work.journal, held.estimator)
                 else:
-                    living = held.estimator.editable_
-                    number = self.cache.write(self.file, numbers.array, living, held.vectors)
-                work.journal.numbers = numbers.but(array=number)
+                    self.cache.write(work.journal, held.estimator.editable_, held.vectors)
             self._lag = 0
         except BaseException:
             self.cache.drop()
             raise
+
+    def recall(self, name: str) -> tuple[HeldState, str, dict[str, Any]]:
+        """The current state, its digest, and the values of a memo; empty if none are kept."""
+        with self.lock, self.reading() as file:
+            held = self.follow()
+            digest = state_of(file, held.facts)
+            return held, digest, read_memo(file, name, digest)
+
+    def remember(self, name: str, digest: str, values: dict[str, Any]) -> None:
+        """Keep a memo if the file can be written, and is still in the state of this digest."""
+        with suppress(KnowmoreError), self.lock, self.caching() as work:
+            if state_of(work.file, work.held.facts) == digest:
+                write_memo(work.journal, name, digest, values)
 
     # -- examples ----------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from knowmore.examples import Examples, new_serials
 from knowmore.kernels import describe_difference
 from knowmore.models import Forest, max_variance
 from knowmore.store import codec, kinds
-from knowmore.store.cache import FactorCache, Kept, keep, kept, read_sums
+from knowmore.store.cache import FactorCache, read_arrays, read_sums, write_arrays
 from knowmore.store.changing import next_id
 from knowmore.store.codec import bytes_of, id_text, label_texts, plain, valued
 from knowmore.store.file import File, damaged
@@ -65,12 +65,11 @@ def facts_of(estimator: Any, path: Path) -> dict[str, Any]:
     return {}
 
 
-def arrays_of(estimator: Any) -> list[Kept]:
+def arrays_of(estimator: Any) -> dict[str, Array]:
     """The supports of an estimator as arrays."""
     if not kinds.capabilities(kinds.kind_of(estimator)).has_supports:
-        return []
-    found = _supports(estimator).values()
-    return [Kept(f"{SUPPORT}{i}", X) for i, X in enumerate(found)]
+        return {}
+    return {f"{SUPPORT}{i}": X for i, X in enumerate(_supports(estimator).values())}
 
 
 def _supports(estimator: OneShotClassifier) -> dict[str, Array]:
@@ -83,7 +82,7 @@ def attach(file: File, estimator: Any, facts: dict[str, Any]) -> None:
     """Give an estimator the supports or the source that its file notes."""
     can = kinds.capabilities(facts["kind"])
     if can.has_supports:
-        arrays = kept(file, facts.get("arrays", {}))
+        arrays = read_arrays(file, facts.get("arrays", {}))
         with file.understood("supports"):
             names = facts["supports"]
             estimator.supports = {
@@ -423,8 +422,9 @@ def create(path: Path, estimator: Any, timeout: float) -> None:
     file = File(path, timeout=timeout, create=True)
 
     def write() -> None:
-        number, facts["arrays"] = keep(file, 1, arrays)
-        facts["numbers"] = list(Numbers(array=number))
+        journal = Journal(file, Numbers())
+        facts["arrays"] = write_arrays(journal, arrays)
+        facts["numbers"] = list(journal.numbers)
         file.write_facts(facts)
 
     try:

@@ -25,7 +25,7 @@ from knowmore.estimators import group_names
 from knowmore.examples import Examples, array_of_ids
 from knowmore.models import LeftOut
 from knowmore.store import codec, kinds, state, traces, verification
-from knowmore.store.cache import kept
+from knowmore.store.cache import read_arrays
 from knowmore.store.file import Row
 from knowmore.store.journal import Entry, Journal, entry
 from knowmore.store.provenance import KEY, Marked, Marker, Withdrawal
@@ -533,7 +533,7 @@ class Store:
         """The arrays of `set_notes` whose names begin with this, under the rest of their names."""
         with self.session.lock, self.session.reading() as file:
             held = self.session.follow()
-            found = kept(file, held.facts["arrays"])
+            found = read_arrays(file, held.facts["arrays"])
         return {
             name.removeprefix(prefix): array
             for name, array in found.items()

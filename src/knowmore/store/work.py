@@ -15,7 +15,7 @@ from knowmore._base import Array, Id, a_type, as_ids, is_mask, masked
 from knowmore.errors import InvalidInput, KnowmoreError, NotWritten, UnknownId
 from knowmore.examples import Examples, new_serials
 from knowmore.store import codec, kinds, provenance
-from knowmore.store.cache import FactorCache, Kept, drop_memos, keep, write_sums
+from knowmore.store.cache import FactorCache, drop_memos, write_arrays, write_sums
 from knowmore.store.changing import Holding, Rest, next_id
 from knowmore.store.file import File, Row
 from knowmore.store.journal import FORGETS, SETTINGS, Journal, New, Numbers, Version
@@ -288,11 +288,7 @@ class Work:
 
     def note(self, arrays: Mapping[str, Array], notes: dict[str, Any]) -> None:
         """Keep arrays and notes beside the examples."""
-        number = self.journal.numbers.array
-        kept = [Kept(name, array) for name, array in arrays.items()]
-        number, forms = keep(self.file, number, kept)
-        self.journal.numbers = self.journal.numbers.but(array=number)
-        facts = self.after.facts
+        facts, forms = self.after.facts, write_arrays(self.journal, arrays)
         both = {"arrays": facts["arrays"] | forms, "notes": facts["notes"] | notes}
         self.after = replace(self.after, facts=facts | both)
 
@@ -337,15 +333,13 @@ class Work:
 
     def _cut(self, cache: FactorCache) -> None:
         """Leave nothing in the caches but what belongs to the model after the edits."""
-        after, numbers = self.after, self.journal.numbers
-        number = numbers.array
+        after = self.after
         if not after.fitted:
             cache.clear(self.file)
         elif not after.estimator.keeps_rows:
-            number = write_sums(self.file, number, after.estimator, numbers.position)
+            write_sums(self.journal, after.estimator)
         else:
-            number = cache.cut(self.file, number, after.estimator, after.vectors)
-        self.journal.numbers = numbers.but(array=number)
+            cache.cut(self.journal, after.estimator, after.vectors)
 
 
 class EditBlock:
