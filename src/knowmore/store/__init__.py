@@ -7,9 +7,8 @@ from typing import Any
 
 from knowmore.store.changing import Holding as Holding
 from knowmore.store.journal import FORGETS as FORGETS
-from knowmore.store.journal import Entry
+from knowmore.store.journal import Entry, Marked
 from knowmore.store.kinds import KINDS
-from knowmore.store.provenance import Marked
 from knowmore.store.reports import TUNE as TUNE
 from knowmore.store.reports import Forgotten, Preview, Record, Status
 from knowmore.store.reports import content as content

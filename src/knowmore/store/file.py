@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import islice
 from json import dumps, loads
 from pathlib import Path
 from typing import Any, Final, NamedTuple, final
@@ -545,6 +546,11 @@ class File:
                 raise damaged(self.path, f"a row of {table} has another hash than its content")
             yield tuple(values)
 
+    def rows_with(self, table: str, column: str, values: Iterable[Any]) -> Iterator[Row]:
+        """The rows that have one of these values in a column."""
+        for where, some in _blocks(column, values):
+            yield from self.rows(table, where, some)
+
     def all_rows(self, table: str) -> list[Row]:
         """All rows of a table; their number and the sum of their hashes are checked.
 
@@ -574,12 +580,10 @@ class File:
 
     def delete(self, table: str, keys: Iterable[Any], column: int = 0) -> None:
         """Delete the rows that have one of these keys in a column, if they are there."""
-        table_, keys = TABLES[table], list(keys)
-        name, key = table_.names[NAMED.get(table, 0)], table_.names[column]
-        for begin in range(0, len(keys), 500):
-            some = keys[begin : begin + 500]
-            where = f"WHERE {key} IN ({', '.join('?' * len(some))})"
-            marks = self.fetched(f"SELECT {name}, hash FROM {table} {where}", tuple(some))
+        names = TABLES[table].names
+        name = names[NAMED.get(table, 0)]
+        for where, some in _blocks(names[column], keys):
+            marks = self.fetched(f"SELECT {name}, hash FROM {table} {where}", some)
             self.unclean |= bool(marks)
             self._count(table, marks, -1)
             self.connection.execute(f"DELETE FROM {table} {where}", some)
@@ -702,6 +706,13 @@ class File:
                 self.connection.execute("VACUUM")
             finally:
                 self.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+
+
+def _blocks(column: str, values: Iterable[Any]) -> Iterator[tuple[str, Row]]:
+    """Conditions that a column has one of these values, and the values, a few at a time."""
+    rest = iter(values)
+    while some := tuple(islice(rest, 500)):
+        yield f"WHERE {column} IN ({', '.join('?' * len(some))})", some
 
 
 # Connections that a forked child inherited: to close one would let go of the parent's locks.

@@ -12,11 +12,18 @@ from typing import Any, NamedTuple
 from knowmore._base import File as Name
 from knowmore._base import Id, check_name, check_writable, part_of, some
 from knowmore.errors import InvalidInput, KnowmoreError, NotWritten
-from knowmore.store import provenance
 from knowmore.store.codec import read_id, string
 from knowmore.store.file import TABLES, File
-from knowmore.store.journal import FORGETS, Journal, Numbers, Version
-from knowmore.store.provenance import KEY, Marker, Withdrawal
+from knowmore.store.journal import (
+    FORGETS,
+    KEY,
+    Journal,
+    Marker,
+    Numbers,
+    Version,
+    Withdrawal,
+    without,
+)
 from knowmore.store.rollback import put_in_place
 from knowmore.store.session import Session
 from knowmore.store.store import Store, withdraw
@@ -195,7 +202,7 @@ def _forgotten(path: Path, past: _Past) -> Withdrawal:
         marked = {v.id for v in versions if marker.id(read_id(v.id)) in past.marks}
         held = (v.row for v in versions if v.live and v.id in past.back)
         gone = marked - dict(_said(work.journal, held).items() & past.back.items()).keys()
-        found = provenance.without(
+        found = without(
             work.journal,
             lambda version, _: version.id in gone or marker.features(version) in lost,
             lambda version, _: version.id in gone or marker.label(version) in lost,

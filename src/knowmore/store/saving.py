@@ -18,16 +18,18 @@ import numpy as np
 
 from knowmore._base import Array, check_name, check_writable, part_of
 from knowmore._base import File as Name
+from knowmore.edits import Add
 from knowmore.errors import NotWritten
 from knowmore.estimators import LandmarkMap, LinearGP, fitted
 from knowmore.examples import Examples
 from knowmore.store import cache, kinds, state
+from knowmore.store.changing import Change
 from knowmore.store.codec import LabelType, plain, valued
 from knowmore.store.file import File
 from knowmore.store.journal import Journal, Numbers
 from knowmore.store.rollback import put_in_place
 from knowmore.store.store import Store
-from knowmore.store.work import About, HeldState, Work, vector_blobs
+from knowmore.store.work import About, HeldState, Work
 from knowmore.subspaces import (
     ClassMeans,
     Discriminant,
@@ -157,9 +159,8 @@ def _write_living(file: File, target: Path, kind: str, estimator: Any) -> None:
     facts["arrays"] = cache.write_arrays(journal, state.arrays_of(estimator))
     file.write_facts(facts)
     work = Work(file, HeldState("", estimator, facts, journal.numbers, {}))
-    vectors = vector_blobs(examples.X, kinds.columns(estimator)["width"], None)
-    about = About.of(len(examples), None, None)
-    work.enter("save", estimator, examples.names, examples.labels, examples.weights, vectors, about)
+    columns = examples.X, examples.labels, examples.names, examples.weights
+    work.enter("save", Change(estimator, Add(*columns)), About())
     factor = cache.FactorCache()
     order = np.arange(1, len(examples) + 1)
     if kinds.capabilities(kind).has_factor and len(examples.counted):

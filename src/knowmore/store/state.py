@@ -365,7 +365,8 @@ def _caught_up(file: File, made: Any, facts: dict[str, Any], begin: int, end: in
         return None
     journal = Journal(file, Numbers(*facts["numbers"]))
     net: dict[int, int] = {}
-    for _, row, enters in journal.changes(low, high):
+    where = "WHERE number > ? AND number <= ? ORDER BY number, row"
+    for _, row, enters in file.rows("changes", where, (low, high)):
         sign = (1 if enters else -1) * (1 if end > begin else -1)
         net[row] = net.get(row, 0) + sign
     try:

@@ -15,7 +15,7 @@ from typing import Any, Final, Self, final
 from sklearn.base import clone
 
 from knowmore._base import Array, Id, a_type, check_name, number
-from knowmore.edits import Add, Relabel, Replace
+from knowmore.edits import Add
 from knowmore.errors import (
     InvalidInput,
     InvalidType,
@@ -27,8 +27,7 @@ from knowmore.models import LeftOut
 from knowmore.store import codec, kinds, state, traces, verification
 from knowmore.store.cache import read_arrays
 from knowmore.store.file import Row
-from knowmore.store.journal import Entry, Journal, entry
-from knowmore.store.provenance import KEY, Marked, Marker, Withdrawal
+from knowmore.store.journal import KEY, Entry, Journal, Marked, Marker, Withdrawal, entry
 from knowmore.store.reports import Forgotten, Preview, Record, Status, record, status, staying
 from knowmore.store.rollback import PATIENCE, is_there
 from knowmore.store.session import Session
@@ -37,7 +36,6 @@ from knowmore.store.work import (
     About,
     Work,
     holding,
-    vector_blobs,
 )
 
 # Rows that are read at a time.
@@ -195,17 +193,13 @@ class Store:
         with self.session.lock, self.session.editing() as work:
             holding = work.holding
             given, next_id = holding.numbered(X, y, ids, sample_weight)
-            after, edit = holding.add(X, y, given, sample_weight)
+            change = holding.add(X, y, given, sample_weight)
             if columns is not None:
-                kinds.name_columns(after, columns)
-            assert isinstance(edit, Add)
-            names = edit.ids or ()
-            about = About.of(len(names), contributor, origins, contents, thumbnails)
-            vectors = vector_blobs(edit.X, kinds.columns(after)["width"], X)
-            work.lag += len(names)
-            work.enter("add", after, names, edit.labels, edit.weights, vectors, about)
+                kinds.name_columns(change.estimator, columns)
+            work.enter("add", change, About(contributor, origins, contents, thumbnails), X)
             work.journal.numbers = work.journal.numbers.but(next_id=next_id)
-            return array_of_ids(names)
+            assert isinstance(change.edit, Add)
+            return array_of_ids(change.edit.ids or ())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Refused: a file keeps what it holds. `clone(store)` is an estimator in memory to fit."""
@@ -239,13 +233,7 @@ class Store:
         with self.session.lock, self.session.editing() as work:
             change = work.holding.replace(ids, X, y)
             if change is not None:
-                after, edit = change
-                assert isinstance(edit, Replace)
-                about = About.of(len(edit.ids), contributor, origins, contents, thumbnails)
-                vectors = vector_blobs(edit.X, kinds.columns(after)["width"], X)
-                old = work.versions(edit.ids)
-                work.lag += len(old)
-                work.enter("replace", after, edit.ids, edit.labels, None, vectors, about, old)
+                work.enter("replace", change, About(contributor, origins, contents, thumbnails), X)
         return self
 
     def relabel(
@@ -258,11 +246,7 @@ class Store:
         with self.session.lock, self.session.editing() as work:
             change = work.holding.relabel(ids, y)
             if change is not None:
-                after, edit = change
-                assert isinstance(edit, Relabel)
-                about, old = About.of(len(edit.ids), contributor, None), work.versions(edit.ids)
-                work.lag += len(old)
-                work.enter("relabel", after, edit.ids, edit.labels, None, None, about, old)
+                work.enter("relabel", change, About(contributor))
         return self
 
     def remove(self, ids: Any) -> Self:
@@ -369,19 +353,9 @@ class Store:
         if len(theirs) == 0:
             return self
         with self.session.lock, self.session.editing() as work:
-            after, edit = work.holding.merge(estimator, theirs)
-            assert isinstance(edit, Add)
-            about = About.of(
-                len(records),
-                [one.contributor for one in records],
-                [one.origin for one in records],
-                [one.content for one in records],
-                [one.thumbnail for one in records],
-                [one.labeller for one in records],
-            )
-            vectors = vector_blobs(edit.X, kinds.columns(after)["width"], None)
-            work.lag += len(records)
-            work.enter("merge", after, theirs.names, edit.labels, edit.weights, vectors, about)
+            names = ("contributor", "origin", "content", "thumbnail", "labeller")
+            about = About(*([getattr(one, name) for one in records] for name in names))
+            work.enter("merge", work.holding.merge(estimator, theirs), about)
             work.step()
             work.journal.keep(work.versions([one.id for one in records if one.kept]), True)
         return self

@@ -6,20 +6,32 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from json import dumps
+from secrets import token_hex
 from threading import get_ident
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from knowmore._base import Array, Id, a_type, as_ids, is_mask, masked
+from knowmore.edits import Add, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, KnowmoreError, NotWritten, UnknownId
 from knowmore.examples import Examples, new_serials
-from knowmore.store import codec, kinds, provenance
+from knowmore.store import codec, kinds
 from knowmore.store.cache import FactorCache, drop_memos, write_arrays, write_sums
-from knowmore.store.changing import Holding, Rest, next_id
+from knowmore.store.changing import Change, Holding, Rest, next_id
 from knowmore.store.file import File, Row
-from knowmore.store.journal import FORGETS, SETTINGS, Journal, New, Numbers, Version
-from knowmore.store.provenance import Withdrawal
+from knowmore.store.journal import (
+    FORGETS,
+    KEY,
+    SETTINGS,
+    Journal,
+    Marker,
+    Numbers,
+    Version,
+    Withdrawal,
+    whole,
+    without,
+)
 
 # Fits the live ones of some versions from scratch, with the settings of these facts.
 Fresh = Callable[[File, dict[str, Any], Sequence[Version]], tuple[Any, Examples]]
@@ -52,36 +64,18 @@ class HeldState:
         return np.array([vector for _, vector in self.index.values()], dtype=np.int64)
 
 
-class About(NamedTuple):
-    """Metadata for each new version; None keeps the metadata of the version before.
+@dataclass(frozen=True)
+class About:
+    """Metadata as they were given, for all new versions or for each; None keeps those before.
 
     contributors : who gave the features, and the labels unless there are `labellers`
     """
 
-    contributors: list[str | None] | None
-    origins: list[str | None] | None
-    contents: list[bytes | None]
-    thumbnails: list[bytes | None]
-    labellers: list[str | None] | None = None
-
-    @classmethod
-    def of(
-        cls,
-        k: int,
-        contributor: Any,
-        origins: Any,
-        contents: Any = None,
-        thumbnails: Any = None,
-        labellers: Any = None,
-    ) -> About:
-        """As it was given for k examples."""
-        return cls(
-            _texts("contributors", contributor, k),
-            _texts("origins", origins, k),
-            _blobs("contents", contents, k),
-            _blobs("thumbnails", thumbnails, k),
-            _texts("labellers", labellers, k),
-        )
+    contributors: Any = None
+    origins: Any = None
+    contents: Any = None
+    thumbnails: Any = None
+    labellers: Any = None
 
 
 class Work:
@@ -130,15 +124,15 @@ class Work:
         if len(given) != 1:
             raise InvalidInput("Give one of ids, contributor and origin: what is to be forgotten.")
         if ids is not None:
-            return provenance.whole(self._of_ids(ids))
+            return whole(self._of_ids(ids))
         if origin is not None:
             column, text = "origin", codec.text_of(origin)
-            found = provenance.without(
+            found = without(
                 self.journal, lambda version, _: version.origin == text, lambda *_: False
             )
         else:
             column, text = "contributor", codec.text_of(contributor)
-            found = provenance.without(
+            found = without(
                 self.journal,
                 lambda _, givers: givers.features == text,
                 lambda _, givers: givers.label == text,
@@ -155,77 +149,83 @@ class Work:
         held = tuple(self.held.index)
         names = masked(ids, held) if is_mask(ids) else as_ids(ids, ordered=False)
         texts = [codec.id_text(one) for one in names]
-        versions = self.journal.versions(self.journal.rows_where("id", texts))
+        versions = [Version(*row) for row in self.file.rows_with("examples", "id", texts)]
         if len(names) > len({one.id for one in versions}):
             self.holding.chosen(names)
         return versions
 
     # -- writing -----------------------------------------------------------------------------
 
-    def enter(
-        self,
-        verb: str,
-        estimator: Any,
-        ids: tuple[Id, ...],
-        labels: Array | None,
-        weights: Array | None,
-        vectors: list[tuple[bytes, bytes | None]] | None,
-        about: About,
-        old: list[Version] | None = None,
-    ) -> None:
-        """Write new versions of these ids.
+    def enter(self, verb: str, change: Change, about: About, given: Any = None) -> None:
+        """Write the new versions of an edit that adds, replaces or relabels examples.
 
-        labels, weights, vectors : None for those of the versions before
-        old : these, or None if there are none
+        given : the table that its features were
         """
-        before = old or []
-        texts = [v.label for v in before] if labels is None else codec.label_texts(labels)
-        if old is not None:
-            heavy = [v.weight for v in before]
-        else:
+        estimator, edit = change
+        assert not isinstance(edit, Remove)
+        ids = edit.ids or ()
+        before = [] if isinstance(edit, Add) else self.versions(ids)
+        origins, contributors, labellers = self._givers(edit, before, about)
+        blobs = [
+            _blobs(name, getattr(about, name), len(ids)) for name in ("contents", "thumbnails")
+        ]
+        if isinstance(edit, Add):
             # SQLite writes -0.0 as 0.0, which would have another hash.
-            heavy = [1.0] * len(ids) if weights is None else (weights + 0.0).tolist()
-        rows: Any
-        if vectors is None:
-            rows = [v.vector for v in before]
+            weights = [1.0] * len(ids) if edit.weights is None else (edit.weights + 0.0).tolist()
         else:
-            pairs = zip(vectors, about.contents, about.thumbnails, strict=True)
-            rows = [(*vector, content, thumbnail) for vector, content, thumbnail in pairs]
-        new = New(ids, texts, heavy, rows, *self._metadata(about, old, labels, vectors))
+            weights = [v.weight for v in before]
+        labels = edit.labels
+        texts = [v.label for v in before] if labels is None else codec.label_texts(labels)
         self._note(estimator, labels)
-        first = self.journal.numbers.vector
-        written = self.journal.write(verb, len(ids), new, [v.row for v in before])
-        places = rows if vectors is None else range(first, first + len(ids))
-        moved = vectors is not None and old is not None
+        self.lag += len(ids)
+        journal, vectors = self.journal, [v.vector for v in before]
+        journal.begin(verb, len(ids))
+        rows = journal.take("row", len(ids))
+        if not isinstance(edit, Relabel):
+            data = vector_blobs(edit.X, kinds.columns(estimator)["width"], given)
+            vectors = [
+                *journal.write_vectors([(*d, *b) for d, *b in zip(data, *blobs, strict=True)])
+            ]
+        columns = (map(codec.id_text, ids), texts, weights, vectors, origins, contributors)
+        when = [journal.at] * len(ids), [1] * len(ids)
+        each: Iterable[Row] = zip(rows, *columns, *when, strict=True)
+        new = [Version(*row) for row in each]
+        journal.write_versions(
+            list(zip(new, labellers, strict=True)), [version.row for version in before]
+        )
 
-        def change(index: dict[Id, tuple[int, int]]) -> None:
-            if moved:
+        def change_index(index: dict[Id, tuple[int, int]]) -> None:
+            if isinstance(edit, Replace):
                 for one in ids:
                     del index[one]
-            index.update(zip(ids, zip(written, places, strict=True), strict=True))
+            index.update(zip(ids, zip(rows, vectors, strict=True), strict=True))
 
-        self._indexed.append(change)
+        self._indexed.append(change_index)
 
-    def _metadata(
-        self, about: About, old: list[Version] | None, labels: Any, vectors: Any
-    ) -> tuple[list[Any], list[Any], list[Any]]:
+    def _givers(
+        self, edit: Add | Replace | Relabel, before: list[Version], about: About
+    ) -> list[list[Any]]:
         """Origins, contributors and labellers of new versions, which may keep those before.
 
         Who gives a label without saying who they are is not known.
         """
-        none: list[Any] = [None] * len(about.contents)
-        given, labellers = about.contributors, about.labellers
-        if old is None:
+        k = len(edit.ids or ())
+        given, origins, labellers = (
+            _texts(name, getattr(about, name), k)
+            for name in ("contributors", "origins", "labellers")
+        )
+        none: list[Any] = [None] * k
+        if isinstance(edit, Add):
             contributors = given or none
-            return about.origins or none, contributors, labellers or contributors
-        before = self.journal.givers(old)
-        origins = about.origins or [one.origin for one in old]
-        if vectors is None:
-            return origins, [one.features for one in before], given or none
-        if labels is None or given is None:
-            labellers = [one.label for one in before]
-        contributors = given or [one.features for one in before]
-        return origins, contributors, labellers or contributors
+            return [origins or none, contributors, labellers or contributors]
+        whose = self.journal.givers(before)
+        origins = origins or [one.origin for one in before]
+        features = [one.features for one in whose]
+        if isinstance(edit, Relabel):
+            return [origins, features, given or none]
+        contributors = given or features
+        keeps = edit.labels is None or given is None
+        return [origins, contributors, [one.label for one in whose] if keeps else contributors]
 
     def forget(self, found: Withdrawal, fresh: Fresh) -> str:
         """Withdraw contributions for ever, and delete all settings of before.
@@ -241,7 +241,7 @@ class Work:
             rest = self.holding.forget(tuple(gone))
             self._note(rest.estimator, None)
             self._indexed.append(lambda index: [index.pop(one) for one in gone])
-        self.journal.write("forget", found.count)
+        self.journal.begin("forget", found.count)
         found.write(self.journal)
         self.journal.delete_settings()
         if found.alters:
@@ -266,17 +266,15 @@ class Work:
 
     def mark(self, found: Withdrawal) -> None:
         """Remember what is to be forgotten by hashes, before it is."""
-        key = self.after.facts.get(provenance.KEY) or provenance.new_key()
-        self.after = replace(self.after, facts=self.after.facts | {provenance.KEY: key})
-        gone = map(codec.read_id, found.gone)
-        versions = [(codec.read_id(one.id), one) for one in found.bared]
-        provenance.mark(self.journal, key, gone, versions, found.features, found.labels)
+        key = self.after.facts.get(KEY) or token_hex(32)
+        self.after = replace(self.after, facts=self.after.facts | {KEY: key})
+        found.mark(self.journal, Marker(key))
 
     def set(self, verb: str, estimator: Any, parameters: dict[str, Any]) -> None:
         """Write other settings."""
         self.after = replace(self.after, facts=self.after.facts | {"parameters": parameters})
         self._note(estimator, None)
-        self.journal.write(verb, len(self.held.index))
+        self.journal.begin(verb, len(self.held.index))
 
     def turned(self, facts: dict[str, Any], load: Callable[[dict[str, Any]], HeldState]) -> None:
         """Hold what the file has after an entry was undone or done again.
