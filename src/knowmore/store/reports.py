@@ -21,7 +21,6 @@ from knowmore.store import codec, kinds
 from knowmore.store.codec import string
 from knowmore.store.file import FORMAT, File, Row
 from knowmore.store.journal import Givers, Journal, Version, moment_of
-from knowmore.store.traces import Trace
 from knowmore.store.work import HeldState
 
 
@@ -71,6 +70,20 @@ def record(name: Id, version: Version, vector: Row, givers: Givers, kept: bool) 
 def content(data: bytes, label: Any) -> bytes:
     """The SHA-256 of what a source says of an example, and of the label that it gives it."""
     return sha256(dumps(label).encode() + b"\0" + data).digest()
+
+
+@final
+class Trace(NamedTuple):
+    """A place where bytes of something removed may be left.
+
+    path : the file
+    offset : the first byte there
+    length : how many bytes
+    """
+
+    path: Path
+    offset: int
+    length: int
 
 
 @final
@@ -171,7 +184,7 @@ def status(path: Path, file: File, held: HeldState) -> Status:
             _contributors(Journal(file, held.numbers), held),
             entries,
             int(undone),
-            file.size(),
+            file.path.stat().st_size,
             held.estimator.get_params(deep=False),
             repr(held.estimator.kernel_) if can.keeps_rows and held.fitted else None,
             None if last is None else moment_of(last),

@@ -13,7 +13,7 @@ from knowmore._base import File as Name
 from knowmore._base import Id, check_name, check_writable, part_of, some
 from knowmore.errors import InvalidInput, KnowmoreError, NotWritten
 from knowmore.store.codec import read_id, string
-from knowmore.store.file import TABLES, File
+from knowmore.store.file import TABLES, File, check_size, put_in_place, reported
 from knowmore.store.journal import (
     FORGETS,
     KEY,
@@ -24,7 +24,6 @@ from knowmore.store.journal import (
     Withdrawal,
     without,
 )
-from knowmore.store.rollback import put_in_place
 from knowmore.store.session import Session
 from knowmore.store.store import Store, withdraw
 from knowmore.store.work import Work
@@ -92,10 +91,10 @@ def restore(path: Name, copy: Name, *, again: bool = False) -> Restored:
 def _copied(source: Path, part: Path) -> None:
     """Write a checked copy of one state of a model."""
     with closing(File(source)) as file, file.reading():
-        file.check_size()
+        check_size(file)
         for table in TABLES:
             file.all_rows(table)
-        with file.reported(), closing(sqlite3.connect(part)) as there:
+        with reported(source, file.timeout), closing(sqlite3.connect(part)) as there:
             file.connection.backup(there)
     with open(part, "rb") as data:
         os.fsync(data.fileno())
@@ -104,8 +103,8 @@ def _copied(source: Path, part: Path) -> None:
 def _examples_in(path: Path) -> int:
     """The number of examples in a file."""
     with closing(File(path)) as file, file.reading():
-        count = "SELECT count(*) FROM examples WHERE live = 1"
-        return int(file.connection.execute(count).fetchone()[0])
+        ((count,),) = file.fetched("SELECT count(*) FROM examples WHERE live = 1")
+        return int(count)
 
 
 class _Past(NamedTuple):

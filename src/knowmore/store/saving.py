@@ -25,9 +25,8 @@ from knowmore.examples import Examples
 from knowmore.store import cache, kinds, state
 from knowmore.store.changing import Change
 from knowmore.store.codec import LabelType, plain, valued
-from knowmore.store.file import File
+from knowmore.store.file import File, check_size, make, put_in_place
 from knowmore.store.journal import Journal, Numbers
-from knowmore.store.rollback import put_in_place
 from knowmore.store.store import Store
 from knowmore.store.work import About, HeldState, Work
 from knowmore.subspaces import (
@@ -74,11 +73,7 @@ def save(estimator: Any, path: Name) -> None:
     check_writable(target)
     try:
         with part_of(target, put_in_place) as part:
-            file = File(part, create=True)
-            try:
-                file.make(lambda: _write(file, target, kind, estimator))
-            finally:
-                file.close()
+            make(part, lambda file: _write(file, target, kind, estimator))
     except OSError as error:
         if isinstance(error, NotWritten):
             raise
@@ -111,7 +106,7 @@ def load(path: Name) -> Any:
     file = File(target)
     try:
         with file.reading():
-            file.check_size()
+            check_size(file)
             facts = file.facts()
             with file.understood("settings"):
                 kind, holds = facts["kind"], facts.get("holds")

@@ -10,12 +10,12 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 from weakref import ref
 
-from knowmore._base import Id, some, sweep
-from knowmore.errors import InvalidInput, KnowmoreError, NoExamples, NotWritten, warn
+from knowmore._base import Id
+from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
 from knowmore.examples import Examples
-from knowmore.store import kinds
+from knowmore.store import kinds, verification
 from knowmore.store.cache import LAG, FactorCache, read_memo, state_of, write_memo, write_sums
-from knowmore.store.file import File
+from knowmore.store.file import File, check_size
 from knowmore.store.journal import FORGETS, Journal, Version
 from knowmore.store.state import fresh, load
 from knowmore.store.work import EditBlock, HeldState, Work, all_examples
@@ -50,27 +50,14 @@ class Session:
         self.file = File(path, timeout=timeout)
         try:
             with self.file.reading():
-                self.file.check_size()
+                check_size(self.file)
                 facts = self.file.facts()
                 check(facts)
                 self._confirmed = load(self.file, facts, None, self.cache)
-            self._recover()
+            verification.recover(self.file)
         except BaseException:
             self.file.close()
             raise
-
-    def _recover(self) -> None:
-        """Finish what a crash may have interrupted, unless somebody is writing."""
-        path = self.file.path
-        if swept := sweep(path):
-            warn(
-                f"Removed what an interrupted save() had left beside {str(path)!r}: "
-                f"{some([leftover.name for leftover in swept])}."
-            )
-        with suppress(NotWritten):
-            self.file.settle(wait=False)
-            if self.file.unclean and self.file.writable:
-                self.file.clean()
 
     @property
     def state(self) -> HeldState:
@@ -137,7 +124,7 @@ class Session:
             yield work[0]
             work[0].finish(self.cache)
         if self.file.unclean:
-            self.file.clean()
+            verification.clean(self.file)
         if self._lag >= LAG and self.can.keeps_rows:
             with suppress(KnowmoreError):
                 self._write_cache()
@@ -155,7 +142,7 @@ class Session:
             yield work[0]
             work[0].finish(self.cache)
         if self.file.unclean:
-            self.file.clean()
+            verification.clean(self.file)
 
     # -- caches ------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ from knowmore.store import codec, kinds
 from knowmore.store.cache import FactorCache, read_arrays, read_sums, write_arrays
 from knowmore.store.changing import next_id
 from knowmore.store.codec import bytes_of, id_text, label_texts, plain, valued
-from knowmore.store.file import File, damaged
+from knowmore.store.file import File, damaged, make
 from knowmore.store.journal import FORGETS, Journal, Numbers, Version
 from knowmore.store.work import HeldState, examples_of, live_index, split
 from knowmore.transfer import NPlusOneClassifier, OneShotClassifier, Scores
@@ -420,15 +420,11 @@ def create(path: Path, estimator: Any, timeout: float) -> None:
         **facts_of(estimator, path),
     }
     arrays = arrays_of(estimator)
-    file = File(path, timeout=timeout, create=True)
 
-    def write() -> None:
+    def write(file: File) -> None:
         journal = Journal(file, Numbers())
         facts["arrays"] = write_arrays(journal, arrays)
         facts["numbers"] = list(journal.numbers)
         file.write_facts(facts)
 
-    try:
-        file.make(write)
-    finally:
-        file.close()
+    make(path, write, timeout)

@@ -24,12 +24,11 @@ from knowmore.errors import (
 from knowmore.estimators import group_names
 from knowmore.examples import Examples, array_of_ids
 from knowmore.models import LeftOut
-from knowmore.store import codec, kinds, state, traces, verification
+from knowmore.store import codec, kinds, state, verification
 from knowmore.store.cache import read_arrays
-from knowmore.store.file import Row
+from knowmore.store.file import PATIENCE, Row, is_there
 from knowmore.store.journal import KEY, Entry, Journal, Marked, Marker, Withdrawal, entry
 from knowmore.store.reports import Forgotten, Preview, Record, Status, record, status, staying
-from knowmore.store.rollback import PATIENCE, is_there
 from knowmore.store.session import Session
 from knowmore.store.state import create, fresh, load
 from knowmore.store.work import (
@@ -579,7 +578,7 @@ def withdraw(session: Session, chosen: Callable[[Work], Withdrawal], mark: bool)
     with session.lock:
         session.drop_read()
     path = session.file.path
-    left = traces.left(path)
-    warning = traces.warning(path, left, session.file.hindrance)
+    left = verification.left(path)
+    warning = verification.warning(path, left, session.file.hindrance)
     changed, erased = len(found.changed), len(found.erased)
     return Forgotten(len(found.gone), left, warning, changed, kept, erased)

@@ -140,7 +140,6 @@ KILLED = """
 import os, sys
 import numpy as np
 from knowmore import GPClassifier
-from knowmore.store import rollback
 def die(part, target):
     os.kill(os.getpid(), 9)
 from knowmore.store import saving
