@@ -8,7 +8,8 @@ some error; the caller says which file is damaged.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from functools import cache
 from json import dumps, loads
 from json.encoder import encode_basestring_ascii as quoted
@@ -21,8 +22,20 @@ from sklearn.gaussian_process.kernels import Kernel
 from knowmore import kernels
 from knowmore._base import Array, Id, a_type, is_real, is_whole
 from knowmore.errors import InvalidInput
+from knowmore.estimators import LandmarkMap
+from knowmore.examples import Examples
 from knowmore.linalg import Grid
-from knowmore.subspaces import Truncation
+from knowmore.subspaces import (
+    ClassMeans,
+    Discriminant,
+    Eigenspace,
+    Measures,
+    Reference,
+    Rounding,
+    Spread,
+    Truncation,
+    Window,
+)
 
 # Each kernel by its name in files. A name is for ever.
 KERNELS: Final[dict[str, Any]] = {
@@ -304,3 +317,67 @@ class Form(NamedTuple):
 def bytes_of(array: Array) -> bytes:
     """An array in little-endian bytes, rows first."""
     return np.ascontiguousarray(array).astype(Form.of(array).dtype, copy=False).tobytes()
+
+
+# -- frozen values -------------------------------------------------------------------------------
+
+# Frozen values by their names in files.
+_VALUES: Final[dict[str, type]] = {
+    "eigenspace": Eigenspace,
+    "rounding": Rounding,
+    "discriminant": Discriminant,
+    "class-means": ClassMeans,
+    "spread": Spread,
+    "reference": Reference,
+    "measures": Measures,
+    "window": Window,
+}
+_VALUE_NAMES: Final = {kind: name for name, kind in _VALUES.items()}
+
+
+def described(value: Any, keep: Callable[[Array], dict[str, Any]]) -> Any:
+    """A frozen value as JSON can write it; `keep` returns what stands for an array."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return keep(value)
+    if isinstance(value, LandmarkMap):
+        settings = [plain(value.given), plain(value.kernel), value.changed]
+        held = [keep(one) for one in (value.examples.X, value.used, value.L)]
+        return {"landmarks": settings, "arrays": held, "ids": plain(list(value.examples.names))}
+    if type(value) in _VALUE_NAMES:
+        parts = {name: described(getattr(value, name), keep) for name in _fields(type(value))}
+        return {"value": _VALUE_NAMES[type(value)], "of": parts}
+    if isinstance(value, tuple) and any(is_dataclass(one) for one in value):
+        return {"several": [described(one, keep) for one in value]}
+    return {"plain": plain(value)}
+
+
+def built(found: Any, arrays: dict[str, Array]) -> Any:
+    """The value that `described` was given; raises any error if it makes no sense."""
+    match found:
+        case {"kept": str(name)}:
+            return arrays[name]
+        case {"several": list(parts)}:
+            return tuple(built(one, arrays) for one in parts)
+        case {"plain": value}:
+            return valued(value)
+        case {"value": str(name), "of": dict(parts)}:
+            kind = _VALUES[name]
+            if not _required(kind) <= set(parts) <= set(_fields(kind)):
+                raise ValueError(f"a value with the parts {set(parts)}")
+            return kind(**{part: built(one, arrays) for part, one in parts.items()})
+        case {"landmarks": [given, kernel, bool(changed)], "arrays": list(held), "ids": ids}:
+            X, used, L = (built(one, arrays) for one in held)
+            examples = Examples.of(X, np.zeros(len(X)), tuple(valued(ids)))
+            return LandmarkMap(valued(given), examples, valued(kernel), used, L, changed)
+    raise ValueError("an unknown value")
+
+
+def _fields(kind: type) -> tuple[str, ...]:
+    """The fields of a frozen value, in their order."""
+    return tuple(inspect.signature(kind).parameters)
+
+
+def _required(kind: type) -> set[str]:
+    """The fields without a default. Files of earlier versions may lack the others."""
+    given = inspect.signature(kind).parameters.values()
+    return {one.name for one in given if one.default is one.empty}

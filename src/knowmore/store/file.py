@@ -741,15 +741,15 @@ class File:
         self.replace("facts", [("totals", _padded(text))])
 
     @contextmanager
-    def understood(self, what: str) -> Iterator[None]:
+    def understood(self, what: str, why: str = "make no sense") -> Iterator[None]:
         """Report any error in the block as damage of the file."""
         try:
             yield
-        except (KnowmoreError, sqlite3.Error):
+        except (KnowmoreError, MemoryError, sqlite3.Error):
             raise
         # Values of the wrong type and absurd numbers raise all sorts of errors.
         except Exception as error:
-            raise damaged(self.path, f"its {what} make no sense") from error
+            raise damaged(self.path, f"its {what} {why}") from error
 
     def facts(self) -> dict[str, Any]:
         """All facts but the totals."""

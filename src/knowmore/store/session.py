@@ -17,7 +17,7 @@ from knowmore.store import kinds, verification
 from knowmore.store.cache import LAG, FactorCache, read_memo, state_of, write_memo, write_sums
 from knowmore.store.file import File, check_size
 from knowmore.store.journal import FORGETS, Journal, Version
-from knowmore.store.state import fresh, load
+from knowmore.store.state import fresh, read_state
 from knowmore.store.work import EditBlock, HeldState, Work, all_examples
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Session:
                 check_size(self.file)
                 facts = self.file.facts()
                 check(facts)
-                self._confirmed = load(self.file, facts, None, self.cache)
+                self._confirmed = read_state(self.file, facts, None, self.cache)
             verification.recover(self.file)
         except BaseException:
             self.file.close()
@@ -75,7 +75,7 @@ class Session:
         held = self.state
         if held is self._confirmed and self.file.stamp != held.stamp:
             self._lag += 1
-            held = self._confirmed = load(self.file, self.file.facts(), held, self.cache)
+            held = self._confirmed = read_state(self.file, self.file.facts(), held, self.cache)
             self.drop_read()
         return held
 

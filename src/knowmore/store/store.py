@@ -30,7 +30,7 @@ from knowmore.store.file import PATIENCE, Row, is_there
 from knowmore.store.journal import KEY, Entry, Journal, Marked, Marker, Withdrawal, entry
 from knowmore.store.reports import Forgotten, Preview, Record, Status, record, status, staying
 from knowmore.store.session import Session
-from knowmore.store.state import create, fresh, load
+from knowmore.store.state import create, fresh, read_state
 from knowmore.store.work import (
     About,
     Work,
@@ -426,7 +426,9 @@ class Store:
             with work.file.understood("journal"):
                 facts = {} if text is None else loads(text)
             work.lag += row[3]
-            work.turned(facts, lambda now: load(work.file, now, work.held, self.session.cache))
+            work.turned(
+                facts, lambda now: read_state(work.file, now, work.held, self.session.cache)
+            )
             return replace(entry(row), undone=undone)
 
     # -- asking ------------------------------------------------------------------------------
@@ -527,7 +529,7 @@ class Store:
     def verify(self, fast: bool = False) -> Any:
         """Whether the file holds what it says: see `Verification`."""
         self._alone("verify")
-        return verification.verify(self.session, fast)
+        return verification.verify(self.session, fresh, fast)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "session" not in self.__dict__:
@@ -569,10 +571,8 @@ def withdraw(session: Session, chosen: Callable[[Work], Withdrawal], mark: bool)
     kept: tuple[str, ...] = ()
     with session.lock, session.editing() as work:
         found = chosen(work)
+        problem = work.withdraw(found, fresh, mark=mark)
         if found.count:
-            if mark:
-                work.mark(found)
-            problem = work.forget(found, fresh)
             verbs = [row[2] for row in work.file.rows("journal")]
             kept = staying(work.held.facts, verbs, problem)
     with session.lock:

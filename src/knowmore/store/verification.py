@@ -69,7 +69,7 @@ from knowmore.store.file import (
 )
 from knowmore.store.journal import FORGETS, Numbers, Version, moment_of
 from knowmore.store.reports import TUNE, Trace, staying
-from knowmore.store.state import fresh
+from knowmore.store.work import Fresh
 from knowmore.transfer import OneShot
 
 if TYPE_CHECKING:
@@ -618,8 +618,11 @@ class Verification:
         }
 
 
-def verify(session: Session, fast: bool = False) -> Verification:
-    """Check a store; with `fast` only the rows, against their hashes and each other."""
+def verify(session: Session, fresh: Fresh, fast: bool = False) -> Verification:
+    """Check a store; with `fast` only the rows, against their hashes and each other.
+
+    fresh : fits the live ones of some versions from scratch
+    """
     file = session.file
     with session.lock:
         try:
@@ -628,13 +631,13 @@ def verify(session: Session, fast: bool = False) -> Verification:
             if file.writable and not fast:
                 clean(file)
             with file.reading():
-                return _verified(session, fast)
+                return _verified(session, fresh, fast)
         except KnowmoreError as error:
             about = _about(file.path)
             return Verification((Check("rows", False, str(error)),), None, None, about)
 
 
-def _verified(session: Session, fast: bool) -> Verification:
+def _verified(session: Session, fresh: Fresh, fast: bool) -> Verification:
     """All checks, within a transaction; raises an error for what cannot be read."""
     file = session.file
     check_size(file)
@@ -655,7 +658,7 @@ def _verified(session: Session, fast: bool) -> Verification:
         held, fitted = session.state.estimator, None
         if last and last == Numbers(*facts["numbers"]).position:
             # Nothing was learnt since: the settings must be those that the examples choose.
-            chosen, fitted = _chosen(file, facts, versions)
+            chosen, fitted = _chosen(file, facts, versions, fresh)
         made, examples = fresh(file, facts, versions) if fitted is None else fitted
         exactness = compared(held, made, examples)
         checks += _exact(exactness)
@@ -720,7 +723,7 @@ def _sums(here: str, there: str) -> Check:
 
 
 def _chosen(
-    file: File, facts: dict[str, Any], versions: list[Version]
+    file: File, facts: dict[str, Any], versions: list[Version], fresh: Fresh
 ) -> tuple[bool, tuple[Any, Examples] | None]:
     """Whether the examples held choose the settings in the file; and a fit of them if these agree.
 

@@ -227,13 +227,20 @@ class Work:
         keeps = edit.labels is None or given is None
         return [origins, contributors, [one.label for one in whose] if keeps else contributors]
 
-    def forget(self, found: Withdrawal, fresh: Fresh) -> str:
+    def withdraw(self, found: Withdrawal, fresh: Fresh, *, mark: bool) -> str:
         """Withdraw contributions for ever, and delete all settings of before.
 
         Returns why the examples left cannot choose the settings; "" if they can.
 
         fresh : fits the live ones of some versions from scratch
+        mark : whether keyed hashes of the contributions are kept
         """
+        if not found.count:
+            return ""
+        if mark:
+            key = self.after.facts.get(KEY) or token_hex(32)
+            self.after = replace(self.after, facts=self.after.facts | {KEY: key})
+            found.mark(self.journal, Marker(key))
         rows, index = {one.row for one in found.deleted}, self.held.index
         gone = [one for one in map(codec.read_id, found.gone) if index.get(one, (0,))[0] in rows]
         self.lag += found.count
@@ -251,7 +258,7 @@ class Work:
     def _anew(self, fresh: Fresh) -> Rest:
         """Take the examples of the file as they are now, fitted from scratch."""
         versions = [Version(*row) for row in self.file.all_rows("examples")]
-        self.after = replace(self.after, index=live_index(versions))
+        self.after = replace(self.after, index=live_index(live_versions(versions)))
         if not self.after.index:
             rest = Rest(kinds.blank(self.held.estimator))
         else:
@@ -263,12 +270,6 @@ class Work:
                 rest = Rest(fresh(self.file, facts, versions)[0], str(error))
         self._note(rest.estimator, None)
         return rest
-
-    def mark(self, found: Withdrawal) -> None:
-        """Remember what is to be forgotten by hashes, before it is."""
-        key = self.after.facts.get(KEY) or token_hex(32)
-        self.after = replace(self.after, facts=self.after.facts | {KEY: key})
-        found.mark(self.journal, Marker(key))
 
     def set(self, verb: str, estimator: Any, parameters: dict[str, Any]) -> None:
         """Write other settings."""
@@ -378,12 +379,13 @@ class EditBlock:
             )
 
 
-def live_index(versions: Iterable[Version]) -> dict[Id, tuple[int, int]]:
-    """The row and the vector of each live version by id, in the order of the examples.
+def live_versions(versions: Iterable[Version]) -> list[Version]:
+    """The live versions, in the order of the examples."""
+    return sorted((one for one in versions if one.live), key=lambda one: one.vector)
 
-    Raises ValueError if an id is there twice.
-    """
-    live = sorted((one for one in versions if one.live), key=lambda one: one.vector)
+
+def live_index(live: list[Version]) -> dict[Id, tuple[int, int]]:
+    """The row and the vector of each live version by id; raises ValueError for an id twice."""
     index = {codec.read_id(one.id): (one.row, one.vector) for one in live}
     if len(index) != len(live):
         raise ValueError("an id twice")
@@ -436,13 +438,20 @@ def examples_of(
     X = codec.read_rows([row[1] for row in rows], d)
     if rows[0][2] is not None:
         X = np.hstack([X, np.stack([np.frombuffer(row[2], "<f8") for row in rows])])
+    return restored(facts, versions, X, new_serials(len(rows)))
+
+
+def restored(
+    facts: dict[str, Any], versions: Sequence[Version], X: Array, serials: Array
+) -> Examples:
+    """Versions as examples with these rows; raises any error if they are damaged."""
     weights = np.array([one.weight for one in versions], dtype=float)
     if not (weights >= 0).all() or np.isinf(weights).any():
         raise ValueError("a weight below zero")
     labels = codec.LabelType(*facts["labels"]).read([one.label for one in versions])
     ids = [codec.read_id(one.id) for one in versions]
     following = next_id(Numbers(*facts["numbers"]).next_id, ids)
-    return Examples.restored(ids, X, labels, weights, new_serials(len(ids)), following)
+    return Examples.restored(ids, X, labels, weights, serials, following)
 
 
 def split(X: Array, width: int) -> tuple[Array, Array]:
