@@ -13,9 +13,9 @@ from knowmore.store.kinds import KINDS
 from knowmore.store.reports import TUNE as TUNE
 from knowmore.store.reports import Forgotten, Preview, Record, Status
 from knowmore.store.reports import content as content
-from knowmore.store.session import past as past
 from knowmore.store.state import Restored, load, restore, save
 from knowmore.store.store import Store
+from knowmore.store.store import past as past
 
 __all__ = [
     "KINDS",

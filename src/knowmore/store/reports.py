@@ -12,16 +12,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
+from itertools import islice
 from json import dumps, loads
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 from knowmore._base import Id
 from knowmore.store import codec, kinds
 from knowmore.store.codec import string
 from knowmore.store.file import FORMAT, File, Row
 from knowmore.store.journal import Givers, Journal, Version, moment_of
-from knowmore.store.work import HeldState
+from knowmore.store.work import HeldState, holding
+
+# Rows that are read at a time.
+_AT_ONCE: Final = 500
 
 
 @final
@@ -50,7 +54,34 @@ class Record(NamedTuple):
     kept: bool
 
 
-def record(name: Id, version: Version, vector: Row, givers: Givers, kept: bool) -> Record:
+def records(file: File, held: HeldState, ids: Any = None) -> list[Record]:
+    """The metadata of these examples, or of all."""
+    journal = Journal(file, held.numbers)
+    names = iter(held.index if ids is None else holding(held, journal).chosen(ids))
+    found: list[Record] = []
+    kept = journal.kept()
+    # Hashes are checked with the vectors: a few rows at a time, or all would be in memory.
+    while batch := list(islice(names, _AT_ONCE)):
+        versions = journal.versions(held.index[one][0] for one in batch)
+        vectors = journal.vectors(one.vector for one in versions)
+        givers = journal.givers(versions)
+        with file.understood("examples"):
+            found += [
+                _record(name, one, vectors[one.vector], whose, one.row in kept)
+                for name, one, whose in zip(batch, versions, givers, strict=True)
+            ]
+    return found
+
+
+def contributors(file: File, held: HeldState) -> list[str | None]:
+    """The giver of the features of each example; None if unknown."""
+    texts = Journal(file, held.numbers).feature_givers()
+    with file.understood("examples"):
+        names = {text: string(text) for text in set(texts.values())}
+        return [names[texts[vector]] for _, vector in held.index.values()]
+
+
+def _record(name: Id, version: Version, vector: Row, givers: Givers, kept: bool) -> Record:
     """The record of a version and its row of vectors; raises any error if they are damaged."""
     content, thumbnail = vector[3:]
     return Record(

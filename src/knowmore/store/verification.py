@@ -73,7 +73,7 @@ from knowmore.store.work import Fresh
 from knowmore.transfer import OneShot
 
 if TYPE_CHECKING:
-    from knowmore.store.session import Session
+    from knowmore.store.store import Session
 
 # -- pages ---------------------------------------------------------------------------------------
 

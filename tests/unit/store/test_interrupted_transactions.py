@@ -18,7 +18,7 @@ from knowmore.store.verification import clean
 X = np.random.default_rng(0).normal(size=(6, 2))
 Y = list("ababab")
 # contextlib too: it runs the ends of transactions.
-FILES = ("store/file.py", "store/session.py", "store.py", "contextlib.py")
+FILES = ("store/file.py", "store.py", "contextlib.py")
 # Of the module of traces, which reads many pages, only what opens transactions.
 CLEANING = ("recover", "settle", "clean", "vacuum")
 
