@@ -40,7 +40,7 @@ from knowmore.linalg import (
     trimmed,
 )
 from knowmore.store import kinds
-from knowmore.store.codec import Form, bytes_of, plain, valued
+from knowmore.store.codec import bytes_of, form_of, plain, read_array, valued
 from knowmore.store.file import CACHE, File, hashed
 from knowmore.store.journal import SETTINGS, Journal
 from knowmore.transfer import OneShot
@@ -457,7 +457,7 @@ def write_arrays(journal: Journal, arrays: Mapping[str, Array]) -> dict[str, Any
     for name, array in arrays.items():
         if name.startswith(CACHE):
             raise InvalidInput(f"An array cannot be called {name!r}: that is the name of a cache.")
-        forms[name] = list(Form.of(array))
+        forms[name] = form_of(array)
         delete_parts(journal.file, name)
         write_parts(journal, name, {0: bytes_of(array)})
     return forms
@@ -468,8 +468,7 @@ def read_arrays(file: File, forms: dict[str, Any]) -> dict[str, Array]:
     found = {}
     for row in file.all_rows("arrays"):
         with file.understood("arrays"):
-            dtype, shape, order = forms[row[1]]
-            found[row[1]] = Form(dtype, tuple(shape), order).read(row[3])
+            found[row[1]] = read_array(forms[row[1]], row[3])
     return found
 
 

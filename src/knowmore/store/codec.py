@@ -13,29 +13,18 @@ from dataclasses import is_dataclass
 from functools import cache
 from json import dumps, loads
 from json.encoder import encode_basestring_ascii as quoted
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from sklearn.gaussian_process import kernels as standard
 from sklearn.gaussian_process.kernels import Kernel
 
-from knowmore import kernels
+from knowmore import kernels, subspaces
 from knowmore._base import Array, Id, a_type, is_real, is_whole
 from knowmore.errors import InvalidInput
 from knowmore.estimators import LandmarkMap
 from knowmore.examples import Examples
 from knowmore.linalg import Grid
-from knowmore.subspaces import (
-    ClassMeans,
-    Discriminant,
-    Eigenspace,
-    Measures,
-    Reference,
-    Rounding,
-    Spread,
-    Truncation,
-    Window,
-)
 
 # Each kernel by its name in files. A name is for ever.
 KERNELS: Final[dict[str, Any]] = {
@@ -90,7 +79,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Grid):
         centres = value.centres.tolist()
         return {"grid": value.exponents.tolist(), "bits": value.bits, "centres": centres}
-    if isinstance(value, Truncation):
+    if isinstance(value, subspaces.Truncation):
         return {"truncation": [value.rank, value.fraction, value.tolerance]}
     kind: Any = type(value)
     if kind in _NAMES:
@@ -127,7 +116,7 @@ def valued(found: Any) -> Any:
             # Earlier files have no centres.
             return Grid(np.array(exponents, dtype=np.int64), bits, found.get("centres"))
         case {"truncation": [rank, fraction, tolerance]}:
-            return Truncation(rank, fraction, tolerance)
+            return subspaces.Truncation(rank, fraction, tolerance)
         case {"kernel": str(name), "with": dict(parameters)}:
             made = KERNELS[name]
             if set(parameters) != set(_parameters(made)):
@@ -200,31 +189,25 @@ class OtherLabels(ValueError):
     """Labels of another type than the labels in the file."""
 
 
-class LabelType(NamedTuple):
-    """The kind of NumPy type that labels have, and how many targets; None: one, not in a row."""
+def label_type(labels: Array) -> list[Any]:
+    """The kind of NumPy type of labels, and how many targets; None: one, not in a row."""
+    return [labels.dtype.kind, None if labels.ndim == 1 else labels.shape[1]]
 
-    kind: str
-    targets: int | None
 
-    @classmethod
-    def of(cls, labels: Array) -> LabelType:
-        """The type of labels (n,) or (n, q)."""
-        return cls(labels.dtype.kind, None if labels.ndim == 1 else labels.shape[1])
-
-    def read(self, texts: list[Any]) -> Array:
-        """The labels of these texts."""
-        known: dict[Any, Any] = {}
-        values = [known[t] if t in known else known.setdefault(t, loads(t)) for t in texts]
-        wanted: Any = {"b": bool, "i": int, "f": float, "U": str}[self.kind]
-        flat = values if self.targets is None else [one for row in values for one in row]
-        if not all(type(one) is wanted for one in flat):
-            raise OtherLabels("labels of another type")
-        shape = (len(texts),) if self.targets is None else (len(texts), self.targets)
-        dtype = {"b": bool, "i": np.int64, "f": np.float64, "U": str}[self.kind]
-        labels = np.array(flat, dtype=dtype).reshape(shape)
-        if self.kind == "f" and not np.isfinite(labels).all():
-            raise ValueError("targets that are not finite")
-        return labels
+def read_labels(label_type: list[Any], texts: list[Any]) -> Array:
+    """The labels of these texts, of a type that `label_type` returned."""
+    kind, targets = label_type
+    known: dict[Any, Any] = {}
+    values = [known[t] if t in known else known.setdefault(t, loads(t)) for t in texts]
+    wanted: Any = {"b": bool, "i": int, "f": float, "U": str}[kind]
+    flat = values if targets is None else [one for row in values for one in row]
+    if not all(type(one) is wanted for one in flat):
+        raise OtherLabels("labels of another type")
+    shape = (len(texts),) if targets is None else (len(texts), targets)
+    labels = np.array(flat, {"i": np.int64, "f": np.float64}.get(kind, wanted)).reshape(shape)
+    if kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("targets that are not finite")
+    return labels
 
 
 # -- arrays --------------------------------------------------------------------------------------
@@ -290,47 +273,41 @@ def _exactly(size: int, d: int) -> int:
     return size // d
 
 
-class Form(NamedTuple):
-    """The type, shape and order of an array's bytes; `order` is "F" if columns come first."""
+def form_of(array: Array) -> list[Any]:
+    """The type, the shape and the order of an array of numbers; "F" if columns come first."""
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(f"An array is of type {array.dtype}, which cannot be written.")
+    by_column = array.flags.f_contiguous and not array.flags.c_contiguous
+    kind = array.dtype.newbyteorder("<").str
+    return [kind, list(array.shape), "F" if by_column else "C"]
 
-    dtype: str
-    shape: tuple[int, ...]
-    order: str = "C"
 
-    @classmethod
-    def of(cls, array: Array) -> Form:
-        """The form of an array of numbers."""
-        if array.dtype.kind not in "biuf":
-            raise InvalidInput(f"An array is of type {array.dtype}, which cannot be written.")
-        by_column = array.flags.f_contiguous and not array.flags.c_contiguous
-        kind = array.dtype.newbyteorder("<").str
-        return cls(kind, array.shape, "F" if by_column else "C")
-
-    def read(self, data: bytes) -> Array:
-        """The array of these bytes, writable; a copy."""
-        if np.dtype(self.dtype).kind not in "biuf" or self.order not in ("C", "F"):
-            raise ValueError(f"an array of type {self.dtype}")
-        found = np.frombuffer(data, self.dtype).reshape(self.shape)
-        return found.astype(found.dtype.newbyteorder("="), order=self.order)  # type: ignore[call-overload, no-any-return]
+def read_array(form: list[Any], data: bytes) -> Array:
+    """The array of these bytes and the form that `form_of` returned, writable; a copy."""
+    kind, shape, order = form
+    if np.dtype(kind).kind not in "biuf" or order not in ("C", "F"):
+        raise ValueError(f"an array of type {kind}")
+    found = np.frombuffer(data, kind).reshape(tuple(shape))
+    return found.astype(found.dtype.newbyteorder("="), order=order)
 
 
 def bytes_of(array: Array) -> bytes:
     """An array in little-endian bytes, rows first."""
-    return np.ascontiguousarray(array).astype(Form.of(array).dtype, copy=False).tobytes()
+    return np.ascontiguousarray(array).astype(form_of(array)[0], copy=False).tobytes()
 
 
 # -- frozen values -------------------------------------------------------------------------------
 
 # Frozen values by their names in files.
 _VALUES: Final[dict[str, type]] = {
-    "eigenspace": Eigenspace,
-    "rounding": Rounding,
-    "discriminant": Discriminant,
-    "class-means": ClassMeans,
-    "spread": Spread,
-    "reference": Reference,
-    "measures": Measures,
-    "window": Window,
+    "eigenspace": subspaces.Eigenspace,
+    "rounding": subspaces.Rounding,
+    "discriminant": subspaces.Discriminant,
+    "class-means": subspaces.ClassMeans,
+    "spread": subspaces.Spread,
+    "reference": subspaces.Reference,
+    "measures": subspaces.Measures,
+    "window": subspaces.Window,
 }
 _VALUE_NAMES: Final = {kind: name for name, kind in _VALUES.items()}
 

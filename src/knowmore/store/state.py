@@ -29,11 +29,21 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from knowmore._base import Array, Id, a_type, check_free, check_name, check_writable, part_of, some
+from knowmore._base import (
+    Array,
+    Id,
+    a_type,
+    check_free,
+    check_name,
+    check_writable,
+    part_of,
+    some,
+    write_errors,
+)
 from knowmore._base import File as Name
 from knowmore._living import Living
 from knowmore.edits import Add, Relabel, Remove
-from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NotWritten
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
 from knowmore.estimators import LinearGP, fitted
 from knowmore.examples import Examples, new_serials
 from knowmore.kernels import describe_difference
@@ -42,7 +52,6 @@ from knowmore.store import codec, kinds
 from knowmore.store.cache import FactorCache, read_arrays, read_sums, write_arrays, write_sums
 from knowmore.store.changing import Change, next_id
 from knowmore.store.codec import (
-    LabelType,
     bytes_of,
     id_text,
     label_texts,
@@ -353,7 +362,7 @@ def _edited(
         forest = forest.apply(Remove(leaving))
     changed = [one for one in live if one.vector in held and held[one.vector][0] != one.row]
     if changed:
-        labels = codec.LabelType(*facts["labels"]).read([one.label for one in changed])
+        labels = codec.read_labels(facts["labels"], [one.label for one in changed])
         forest = forest.apply(Relabel(tuple(codec.read_id(v.id) for v in changed), labels))
     if coming:
         vectors = Journal(file, before.numbers).vectors(one.vector for one in coming)
@@ -488,16 +497,8 @@ def save(estimator: Any, path: Name) -> None:
     check_name(path)
     target = Path(os.path.realpath(path))
     check_writable(target)
-    try:
-        with part_of(target, put_in_place) as part:
-            make(part, lambda file: _write(file, target, kind, estimator))
-    except OSError as error:
-        if isinstance(error, NotWritten):
-            raise
-        raise NotWritten(
-            f"{str(target)!r} cannot be written: {error.strerror or error}. What was there before "
-            f"is kept. Name another place."
-        ) from error
+    with write_errors(target), part_of(target, put_in_place) as part:
+        make(part, lambda file: _write(file, target, kind, estimator))
     if not isinstance(estimator, Eigenspace):
         note_home(estimator, target)
 
@@ -558,7 +559,7 @@ def _write_living(file: File, target: Path, kind: str, estimator: Any) -> None:
     facts, arrays = _first_facts(estimator, target)
     journal = Journal(file, Numbers(next_id=examples.next_id))
     facts["arrays"] = write_arrays(journal, arrays)
-    facts |= {"numbers": list(journal.numbers), "labels": list(LabelType.of(examples.labels))}
+    facts |= {"numbers": list(journal.numbers), "labels": codec.label_type(examples.labels)}
     file.write_facts(facts)
     work = Work(file, HeldState("", estimator, facts, journal.numbers, {}))
     columns = examples.X, examples.labels, examples.names, examples.weights
@@ -675,25 +676,17 @@ def restore(path: Name, copy: Name, *, again: bool = False) -> Restored:
         raise InvalidInput(f"{str(copy)!r} is the model itself. Give another file: a copy of it.")
     check_writable(target)
     found, warning = Withdrawal(), ""
-    try:
-        with part_of(target, put_in_place) as part:
-            _copied(source, part)
-            if not again:
-                past = _past(target)
-                if past is not None and past.marks:
-                    if _examples_in(part):
-                        found = _forgotten(part, past)
-                    else:
-                        _adopt(part, past)
-                warning = _warning(target, past, part)
-            holds = _examples_in(part)
-    except OSError as error:
-        if isinstance(error, KnowmoreError):
-            raise
-        raise NotWritten(
-            f"{str(target)!r} cannot be written: {error.strerror or error}. What was there before "
-            f"is kept."
-        ) from error
+    with write_errors(target), part_of(target, put_in_place) as part:
+        _copied(source, part)
+        if not again:
+            past = _past(target)
+            if past is not None and past.marks:
+                if _examples_in(part):
+                    found = _forgotten(part, past)
+                else:
+                    _adopt(part, past)
+            warning = _warning(target, past, part)
+        holds = _examples_in(part)
     changed = sorted((*found.changed, *found.erased))
     return Restored(holds, [*map(read_id, sorted(found.gone))], [*map(read_id, changed)], warning)
 

@@ -299,7 +299,7 @@ class Work:
             facts["state"] = kinds.state(estimator)
             # While nothing is held, labels may be of any type.
             if labels is not None and (facts["labels"] is None or not self.held.index):
-                facts["labels"] = list(codec.LabelType.of(labels))
+                facts["labels"] = codec.label_type(labels)
         else:
             facts |= dict.fromkeys(("columns", "state", "labels"))
         self.after = replace(self.after, estimator=estimator, facts=facts)
@@ -432,7 +432,7 @@ def examples_of(
     """Versions as examples, in their order; raises any error if they are damaged."""
     d = facts["columns"]["width"]
     if len(versions) == 0:
-        labels = codec.LabelType(*facts["labels"]).read([])
+        labels = codec.read_labels(facts["labels"], [])
         return Examples.restored((), np.empty((0, d)), labels, np.empty(0), new_serials(0), 0)
     rows = [vectors[one.vector] for one in versions]
     X = codec.read_rows([row[1] for row in rows], d)
@@ -448,7 +448,7 @@ def restored(
     weights = np.array([one.weight for one in versions], dtype=float)
     if not (weights >= 0).all() or np.isinf(weights).any():
         raise ValueError("a weight below zero")
-    labels = codec.LabelType(*facts["labels"]).read([one.label for one in versions])
+    labels = codec.read_labels(facts["labels"], [one.label for one in versions])
     ids = [codec.read_id(one.id) for one in versions]
     following = next_id(Numbers(*facts["numbers"]).next_id, ids)
     return Examples.restored(ids, X, labels, weights, serials, following)
@@ -471,29 +471,26 @@ def vector_blobs(X: Array, width: int, given: Any) -> list[tuple[bytes, bytes | 
     return list(zip(rows, codec.row_bytes(beside), strict=True))
 
 
-def _texts(name: str, given: Any, k: int) -> list[str | None] | None:
+def _each(name: str, given: Any, k: int) -> list[Any] | None:
+    """Metadata for each of k examples, from a text for all or a list; None stays None."""
     if given is None:
         return None
-    each = [given] * k if isinstance(given, str) else _listed(name, given)
-    _check_count(name, each, k)
-    return [codec.text_of(one) for one in each]
+    if not isinstance(given, Iterable) or isinstance(given, bytes):
+        raise InvalidInput(f"{name} is {a_type(given)}. Give a list: one for each example.")
+    each = [given] * k if isinstance(given, str) else list(given)
+    if len(each) != k:
+        raise InvalidInput(f"{len(each)} {name} were given for {k} examples. Give one each.")
+    return each
+
+
+def _texts(name: str, given: Any, k: int) -> list[str | None] | None:
+    each = _each(name, given, k)
+    return None if each is None else [codec.text_of(one) for one in each]
 
 
 def _blobs(name: str, given: Any, k: int) -> list[bytes | None]:
-    each: list[bytes | None] = [None] * k if given is None else _listed(name, given)
-    _check_count(name, each, k)
+    each = _each(name, given, k) or [None] * k
     for one in each:
         if one is not None and not isinstance(one, bytes):
             raise InvalidInput(f"{name} are bytes or None, but one is {a_type(one)}.")
     return each
-
-
-def _listed(name: str, given: Any) -> list[Any]:
-    if not isinstance(given, Iterable) or isinstance(given, bytes):
-        raise InvalidInput(f"{name} is {a_type(given)}. Give a list: one for each example.")
-    return list(given)
-
-
-def _check_count(name: str, each: list[Any], k: int) -> None:
-    if len(each) != k:
-        raise InvalidInput(f"{len(each)} {name} were given for {k} examples. Give one each.")
