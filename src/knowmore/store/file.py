@@ -415,7 +415,7 @@ def _nobody_writes(path: Path) -> Iterator[None]:
 
 
 def connected(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
-    """A connection to a file that runs only what it is told to."""
+    """A connection to a file, without implicit transactions; `mode` as in an address of SQLite."""
     # The name may have characters that mean something in an address.
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",

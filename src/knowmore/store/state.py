@@ -523,7 +523,6 @@ def load(path: Name) -> Any:
     target = Path(os.path.realpath(path))
     file = File(target)
     try:
-        recover(file)
         with file.reading():
             check_size(file)
             facts = file.facts()
@@ -537,6 +536,8 @@ def load(path: Name) -> Any:
                 estimator = _read_sums(file, facts)
             else:
                 estimator = read_state(file, facts, None, FactorCache()).estimator
+        if holds is None:
+            recover(file)
     finally:
         file.close()
     if isinstance(estimator, Eigenspace):
