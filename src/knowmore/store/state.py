@@ -248,7 +248,7 @@ def read_state(
             kinds.set_columns(estimator, facts["columns"])
         with file.understood("settings and examples", "contradict each other"):
             estimator = _fitted(file, estimator, facts, live, before, cache)
-    return HeldState(file.stamp, estimator, facts, numbers, index)
+    return HeldState(file.stamp, estimator, facts, index)
 
 
 def _fitted(
@@ -562,7 +562,7 @@ def _write_living(file: File, target: Path, kind: str, estimator: Any) -> None:
     facts["arrays"] = write_arrays(journal, arrays)
     facts |= {"numbers": list(journal.numbers), "labels": codec.label_type(examples.labels)}
     file.write_facts(facts)
-    work = Work(file, HeldState("", estimator, facts, journal.numbers, {}))
+    work = Work(file, HeldState("", estimator, facts, {}))
     columns = examples.X, examples.labels, examples.names, examples.weights
     work.enter("save", Change(estimator, Add(*columns)), About())
     factor = FactorCache()

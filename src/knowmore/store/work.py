@@ -50,8 +50,12 @@ class HeldState:
     stamp: str
     estimator: Any
     facts: dict[str, Any]
-    numbers: Numbers
     index: dict[Id, tuple[int, int]] = field(repr=False)
+
+    @property
+    def numbers(self) -> Numbers:
+        """The counters of the file."""
+        return Numbers(*self.facts["numbers"])
 
     @property
     def fitted(self) -> bool:
@@ -100,9 +104,8 @@ class Work:
         for change in self._indexed:
             change(self.after.index)
         self._indexed.clear()
-        numbers = self.journal.numbers
-        facts = self.after.facts | {"numbers": list(numbers)}
-        self.held = self.after = replace(self.after, facts=facts, numbers=numbers)
+        facts = self.after.facts | {"numbers": list(self.journal.numbers)}
+        self.held = self.after = replace(self.after, facts=facts)
 
     def done(self) -> HeldState:
         """The state after the transaction."""
@@ -262,8 +265,7 @@ class Work:
         if not self.after.index:
             rest = Rest(kinds.blank(self.held.estimator))
         else:
-            numbers = {"numbers": list(self.journal.numbers)}
-            facts = self.after.facts | numbers
+            facts = self.after.facts | {"numbers": list(self.journal.numbers)}
             try:
                 rest = Rest(fresh(self.file, facts | {"state": None}, versions)[0])
             except KnowmoreError as error:
@@ -282,8 +284,7 @@ class Work:
 
         facts : those that change by it
         """
-        numbers = {"numbers": list(self.journal.numbers)}
-        self.after = load(self.held.facts | facts | numbers)
+        self.after = load(self.held.facts | facts | {"numbers": list(self.journal.numbers)})
 
     def note(self, arrays: Mapping[str, Array], notes: dict[str, Any]) -> None:
         """Keep arrays and notes beside the examples."""
