@@ -365,15 +365,11 @@ def is_there(path: Path) -> bool:
         # The first reader undoes an edit that a crash has interrupted.
         with suppress(sqlite3.Error), closing(connected(path, "rw", PATIENCE)) as connection:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return path.stat().st_size > 0 and not _is_begun(path)
-
-
-def _is_begun(path: Path) -> bool:
-    """Whether a file has the first page of a new model, and no more."""
     with suppress(OSError, struct.error):
         head = Head.of(reader(path)(0, _HEADER))
-        return head.application == APPLICATION and not head.has_tables
-    return False
+        # A new model begins with a first page alone.
+        return not (head.application == APPLICATION and not head.has_tables)
+    return path.stat().st_size > 0
 
 
 def put_in_place(part: Path, target: Path) -> None:

@@ -160,28 +160,22 @@ class Journal:
         rows = {row[0]: row for row in (every if after else self.file.all_rows("journal"))}
         whose: dict[int, list[str | None]] = {}
         labellers = self.labellers()
+        about: dict[int, tuple[Any, Any]] = {}
         joined = (
-            "SELECT changes.number, examples.row, examples.contributor FROM changes JOIN examples "
-            "ON examples.row = changes.row WHERE changes.enters = 1 AND changes.number > ?"
-        )
-        alone = (
-            "SELECT changes.number, examples.id, examples.label FROM journal JOIN changes "
-            "ON changes.number = journal.number JOIN examples ON examples.row = changes.row "
-            "WHERE journal.count = 1 AND changes.enters = 1 AND journal.number > ?"
+            "SELECT changes.number, examples.row, id, label, contributor FROM changes "
+            "JOIN examples ON examples.row = changes.row WHERE enters = 1 AND number > ?"
         )
         with self.file.understood("journal"):
-            for number, row, text in self.file.fetched(joined, (after,)):
+            for number, row, name, label, text in self.file.fetched(joined, (after,)):
                 giver = labellers.get(row, text) if rows[number][2] == "relabel" else text
                 whose.setdefault(number, []).append(string(giver))
+                if rows[number][3] == 1:
+                    about[number] = read_id(name), loads(label)
             # If some examples are forgotten, the giver of the others did not give all.
             one = {
                 number: names[0]
                 for number, names in whose.items()
                 if len(set(names)) == 1 and len(names) == rows[number][3]
-            }
-            about = {
-                number: (read_id(name), loads(label))
-                for number, name, label in self.file.fetched(alone, (after,))
             }
             return [entry(rows[n], one.get(n), *about.get(n, ())) for n in sorted(rows)]
 
@@ -411,7 +405,8 @@ class Withdrawal:
         """Mark the ids that leave, and the versions whose vectors are about to be deleted."""
         vectors = journal.vectors(version.vector for version in self.bared)
         marks = {marker.id(read_id(one)) for one in self.gone}
-        marks |= {*map(marker.features, self.features), *map(marker.label, self.labels)}
+        marks |= {marker.lost(b"features", version) for version in self.features}
+        marks |= {marker.lost(b"label", version) for version in self.labels}
         for version in self.bared:
             one, content = read_id(version.id), vectors[version.vector][3]
             if content is not None:
@@ -485,11 +480,13 @@ def _withdraw(found: Withdrawal, steps: list[_Step], features: Rule, label: Rule
             contributor=source.givers.features,
         )
         giver = named.givers.label
-        if withdrawn and last is not None and _same(after, giver, *last[1:]):
-            # Nothing of it is left: the version before stays in its place.
-            found.deleted.append(version)
-            found.prolonged[last[1].row] = last[1], last[0].enters, step.leaves
-            continue
+        if withdrawn and last is not None:
+            came, earlier, whose = last
+            if (after.vector, after.label, giver) == (earlier.vector, earlier.label, whose):
+                # Nothing of it is left: the version before stays in its place.
+                found.deleted.append(version)
+                found.prolonged[earlier.row] = earlier, came.enters, step.leaves
+                continue
         if after != version or giver != givers.label:
             found.rewritten.append((after, giver))
         last = step, after, giver
@@ -498,10 +495,6 @@ def _withdraw(found: Withdrawal, steps: list[_Step], features: Rule, label: Rule
     if last is None:
         return found.gone
     return found.changed if withdrawn else found.erased
-
-
-def _same(one: Version, giver: str | None, other: Version, other_giver: str | None) -> bool:
-    return (one.vector, one.label, giver) == (other.vector, other.label, other_giver)
 
 
 # -- marks ---------------------------------------------------------------------------------------
@@ -556,13 +549,11 @@ class Marker:
         """The mark of a version: what an example was made from, under its id."""
         return self._mark(b"record", id_text(one).encode(), content)
 
-    def features(self, version: Version) -> bytes:
-        """The mark of the features of one version, which its example lost."""
-        return self._mark(b"features", *_event(version))
-
-    def label(self, version: Version) -> bytes:
-        """The mark of the label of one version, which its example lost."""
-        return self._mark(b"label", *_event(version))
+    def lost(self, kind: bytes, version: Version) -> bytes:
+        """The mark of the b"features" or the b"label" of one version, which its example lost."""
+        # A version in copies of one file, and in no other file.
+        version_in_copies = str(version.row), version.id, str(version.at)
+        return self._mark(kind, *(part.encode() for part in version_in_copies))
 
     def found(self, marks: set[bytes], one: Id, content: bytes | None) -> Marked:
         """The marks of a record that are among these."""
@@ -570,8 +561,3 @@ class Marker:
             return Marked(self.id(one) in marks)
         every = (self.id(one), self.content(content), self.record(one, content))
         return Marked(*(each in marks for each in every))
-
-
-def _event(version: Version) -> tuple[bytes, ...]:
-    """A version in copies of one file, and in no other file."""
-    return str(version.row).encode(), version.id.encode(), str(version.at).encode()

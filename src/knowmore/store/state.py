@@ -109,23 +109,6 @@ def note_home(estimator: Any, path: Path) -> Any:
     return estimator
 
 
-def facts_of(estimator: Any, path: Path) -> dict[str, Any]:
-    """The facts in a file at `path` about the supports or the source of an estimator."""
-    can = kinds.capabilities(kinds.kind_of(estimator))
-    if can.has_source:
-        return {"source": _noted(estimator, path)}
-    if can.has_supports:
-        return {"supports": list(_supports(estimator))}
-    return {}
-
-
-def arrays_of(estimator: Any) -> dict[str, Array]:
-    """The supports of an estimator as arrays."""
-    if not kinds.capabilities(kinds.kind_of(estimator)).has_supports:
-        return {}
-    return {f"{SUPPORT}{i}": X for i, X in enumerate(_supports(estimator).values())}
-
-
 def _supports(estimator: OneShotClassifier) -> dict[str, Array]:
     if kinds.is_fitted(estimator):
         return estimator.supports_
@@ -463,17 +446,23 @@ def create(path: Path, estimator: Any, timeout: float) -> None:
 
 def _first_facts(estimator: Any, path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     """The facts of a file without examples, and its arrays."""
-    facts = {
-        "kind": kinds.kind_of(estimator),
+    kind, arrays = kinds.kind_of(estimator), dict[str, Array]()
+    facts: dict[str, Any] = {
+        "kind": kind,
         "parameters": kinds.parameters(estimator),
         "numbers": list(Numbers()),
         "columns": None,
         "labels": None,
         "state": None,
         "notes": {},
-        **facts_of(estimator, path),
     }
-    return facts, arrays_of(estimator)
+    if kinds.capabilities(kind).has_source:
+        facts["source"] = _noted(estimator, path)
+    if kinds.capabilities(kind).has_supports:
+        supports = _supports(estimator)
+        facts["supports"] = list(supports)
+        arrays = {f"{SUPPORT}{i}": X for i, X in enumerate(supports.values())}
+    return facts, arrays
 
 
 # -- saving and loading ---------------------------------------------------------------------------
@@ -802,8 +791,8 @@ def _forgotten(path: Path, past: _Past) -> Withdrawal:
             gone = marked - dict(held.items() & past.back.items()).keys()
             found = without(
                 work.journal,
-                lambda version, _: version.id in gone or marker.features(version) in lost,
-                lambda version, _: version.id in gone or marker.label(version) in lost,
+                lambda version, _: version.id in gone or marker.lost(b"features", version) in lost,
+                lambda version, _: version.id in gone or marker.lost(b"label", version) in lost,
             )
             work.withdraw(found, fresh, mark=True)
             work.finish(cache)
