@@ -40,9 +40,9 @@ from knowmore.linalg import (
     trimmed,
 )
 from knowmore.store import kinds
-from knowmore.store.codec import bytes_of, form_of, plain, read_array, valued
 from knowmore.store.file import CACHE, File, hashed
 from knowmore.store.journal import SETTINGS, Journal
+from knowmore.store.kinds import bytes_of, form_of, plain, read_array, valued
 from knowmore.transfer import OneShot
 
 ABOUT: Final = "about"
@@ -490,7 +490,7 @@ def state_of(file: File, facts: dict[str, Any]) -> str:
 
 
 def read_memo(file: File, name: str, state: str) -> dict[str, Any]:
-    """The values kept for this state; empty if there are none."""
+    """The values of a memo for this state, or an empty dict."""
     with suppress(*_UNUSABLE):
         found = _about(file, CACHE + name)
         if found.pop("state") == state:

@@ -36,8 +36,8 @@ from typing import Any, Final, NamedTuple, final
 
 from knowmore._base import Id
 from knowmore.errors import InvalidInput
-from knowmore.store.codec import id_text, read_id, string
 from knowmore.store.file import File, Row
+from knowmore.store.kinds import id_text, read_id, string
 
 # Entries that cannot be undone: what they removed is nowhere any more.
 FORGETS = ("forget", "remove-support")

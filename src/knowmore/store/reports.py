@@ -18,10 +18,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple, final
 
 from knowmore._base import Id
-from knowmore.store import codec, kinds
-from knowmore.store.codec import string
+from knowmore.store import kinds
 from knowmore.store.file import FORMAT, File, Row
 from knowmore.store.journal import Givers, Journal, Version, moment_of
+from knowmore.store.kinds import string
 from knowmore.store.work import HeldState, holding
 
 # Rows that are read at a time.
@@ -211,7 +211,7 @@ def status(path: Path, file: File, held: HeldState) -> Status:
             len(held.index),
             {} if can.regression else {loads(text): n for text, n in classes},
             columns["count"],
-            codec.valued(columns["names"]),
+            kinds.valued(columns["names"]),
             _contributors(Journal(file, held.numbers), held),
             entries,
             int(undone),

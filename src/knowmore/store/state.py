@@ -48,18 +48,9 @@ from knowmore.estimators import LinearGP, fitted
 from knowmore.examples import Examples, new_serials
 from knowmore.kernels import describe_difference
 from knowmore.models import Forest, max_variance
-from knowmore.store import codec, kinds
+from knowmore.store import kinds
 from knowmore.store.cache import FactorCache, read_arrays, read_sums, write_arrays, write_sums
 from knowmore.store.changing import Change, next_id
-from knowmore.store.codec import (
-    bytes_of,
-    id_text,
-    label_texts,
-    plain,
-    read_id,
-    string,
-    valued,
-)
 from knowmore.store.file import (
     TABLES,
     File,
@@ -78,6 +69,15 @@ from knowmore.store.journal import (
     Version,
     Withdrawal,
     without,
+)
+from knowmore.store.kinds import (
+    bytes_of,
+    id_text,
+    label_texts,
+    plain,
+    read_id,
+    string,
+    valued,
 )
 from knowmore.store.verification import clean, recover
 from knowmore.store.work import (
@@ -345,13 +345,13 @@ def _edited(
         forest = forest.apply(Remove(leaving))
     changed = [one for one in live if one.vector in held and held[one.vector][0] != one.row]
     if changed:
-        labels = codec.read_labels(facts["labels"], [one.label for one in changed])
-        forest = forest.apply(Relabel(tuple(codec.read_id(v.id) for v in changed), labels))
+        labels = kinds.read_labels(facts["labels"], [one.label for one in changed])
+        forest = forest.apply(Relabel(tuple(kinds.read_id(v.id) for v in changed), labels))
     if coming:
         vectors = Journal(file, before.numbers).vectors(one.vector for one in coming)
         new = examples_of(facts, coming, vectors)
         forest = forest.apply(Add(new.X, new.labels, new.names, new.weights))
-    ids = map(codec.read_id, (one.id for one in live))
+    ids = map(kinds.read_id, (one.id for one in live))
     return replace(forest, next_id=next_id(Numbers(*facts["numbers"]).next_id, ids))
 
 
@@ -398,7 +398,7 @@ def _caught_up(file: File, made: Any, facts: dict[str, Any], begin: int, end: in
         for sign in (1, -1):
             rows = [row for row, total in net.items() if total == sign]
             made = _add_all(file, made, facts, journal.versions(rows), sign)
-    except codec.OtherLabels:
+    except kinds.OtherLabels:
         # The file was empty in between.
         return None
     return made
@@ -549,7 +549,7 @@ def _write_living(file: File, target: Path, kind: str, estimator: Any) -> None:
     facts, arrays = _first_facts(estimator, target)
     journal = Journal(file, Numbers(next_id=examples.next_id))
     facts["arrays"] = write_arrays(journal, arrays)
-    facts |= {"numbers": list(journal.numbers), "labels": codec.label_type(examples.labels)}
+    facts |= {"numbers": list(journal.numbers), "labels": kinds.label_type(examples.labels)}
     file.write_facts(facts)
     work = Work(file, HeldState("", estimator, facts, {}))
     columns = examples.X, examples.labels, examples.names, examples.weights
@@ -599,12 +599,12 @@ def _write_value(file: File, kind: str, estimator: Any) -> None:
 
     facts: dict[str, Any] = {"kind": kind, "holds": "values"}
     if kind == "eigenspace":
-        facts["value"] = codec.described(estimator, keep)
+        facts["value"] = kinds.described(estimator, keep)
     else:
         facts |= {
             "parameters": kinds.parameters(estimator),
             "value": {
-                name: codec.described(fitted(estimator, name), keep) for name in _LEARNT[kind]
+                name: kinds.described(fitted(estimator, name), keep) for name in _LEARNT[kind]
             },
             "columns": kinds.columns(estimator),
         }
@@ -616,14 +616,14 @@ def _read_value(file: File, facts: dict[str, Any]) -> Any:
     arrays = read_arrays(file, facts["arrays"])
     with file.understood("value"):
         if facts["kind"] == "eigenspace":
-            value = codec.built(facts["value"], arrays)
+            value = kinds.built(facts["value"], arrays)
             if not isinstance(value, Eigenspace):
                 raise ValueError("no eigenspace")
             return value
         estimator = kinds.unfitted(facts["kind"], facts["parameters"])
         kinds.set_columns(estimator, facts["columns"])
         for name in _LEARNT[facts["kind"]]:
-            setattr(estimator, name, codec.built(facts["value"][name], arrays))
+            setattr(estimator, name, kinds.built(facts["value"][name], arrays))
         return estimator
 
 

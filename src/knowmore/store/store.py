@@ -21,7 +21,7 @@ from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NoExamples
 from knowmore.estimators import group_names
 from knowmore.examples import Examples, array_of_ids
 from knowmore.models import LeftOut
-from knowmore.store import codec, kinds, reports, state, verification
+from knowmore.store import kinds, reports, state, verification
 from knowmore.store.cache import (
     LAG,
     FactorCache,
@@ -453,14 +453,14 @@ class Store:
         with self.session.lock, self.session.reading() as file:
             found = Work(file, self.session.follow()).withdrawal(ids, contributor, origin)
         texts = found.gone, found.changed, found.erased
-        return Preview(*([codec.read_id(one) for one in sorted(part)] for part in texts))
+        return Preview(*([kinds.read_id(one) for one in sorted(part)] for part in texts))
 
     def forgettable(self) -> set[Id]:
         """The ids that `forget` takes: of the examples held, and of what was undone or changed."""
         with self.session.lock, self.session.reading() as file:
             found = file.connection.execute("SELECT DISTINCT id FROM examples").fetchall()
             with file.understood("examples"):
-                return {codec.read_id(text) for (text,) in found}
+                return {kinds.read_id(text) for (text,) in found}
 
     def was_forgotten(
         self, ids: Sequence[Id], contents: Sequence[bytes | None] | None = None

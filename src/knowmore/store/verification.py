@@ -323,9 +323,9 @@ def left(path: Path) -> list[Trace]:
 
 
 def slack(path: Path) -> tuple[list[Trace], str]:
-    """Where bytes that belong to no row are not zero, while no one writes to the file.
+    """The traces in free bytes, and why these cannot be told from rows; "" if they can.
 
-    Behind them stands why the bytes cannot be told from rows, "" if they can.
+    Nobody may write to the file meanwhile.
     """
     found = []
     try:

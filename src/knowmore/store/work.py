@@ -16,7 +16,7 @@ from knowmore._base import Array, Id, a_type, as_ids, is_mask, masked
 from knowmore.edits import Add, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, KnowmoreError, NotWritten, UnknownId
 from knowmore.examples import Examples, new_serials
-from knowmore.store import codec, kinds
+from knowmore.store import kinds
 from knowmore.store.cache import FactorCache, drop_memos, write_arrays, write_sums
 from knowmore.store.changing import Change, Holding, Rest, next_id
 from knowmore.store.file import File, Row
@@ -129,12 +129,12 @@ class Work:
         if ids is not None:
             return whole(self._of_ids(ids))
         if origin is not None:
-            column, text = "origin", codec.text_of(origin)
+            column, text = "origin", kinds.text_of(origin)
             found = without(
                 self.journal, lambda version, _: version.origin == text, lambda *_: False
             )
         else:
-            column, text = "contributor", codec.text_of(contributor)
+            column, text = "contributor", kinds.text_of(contributor)
             found = without(
                 self.journal,
                 lambda _, givers: givers.features == text,
@@ -151,7 +151,7 @@ class Work:
         """All versions of these ids, which are held or were."""
         held = tuple(self.held.index)
         names = masked(ids, held) if is_mask(ids) else as_ids(ids, ordered=False)
-        texts = [codec.id_text(one) for one in names]
+        texts = [kinds.id_text(one) for one in names]
         versions = [Version(*row) for row in self.file.rows_with("examples", "id", texts)]
         if len(names) > len({one.id for one in versions}):
             self.holding.chosen(names)
@@ -178,7 +178,7 @@ class Work:
         else:
             weights = [v.weight for v in before]
         labels = edit.labels
-        texts = [v.label for v in before] if labels is None else codec.label_texts(labels)
+        texts = [v.label for v in before] if labels is None else kinds.label_texts(labels)
         self._note(estimator, labels)
         self.lag += len(ids)
         journal, vectors = self.journal, [v.vector for v in before]
@@ -189,7 +189,7 @@ class Work:
             vectors = [
                 *journal.write_vectors([(*d, *b) for d, *b in zip(data, *blobs, strict=True)])
             ]
-        columns = (map(codec.id_text, ids), texts, weights, vectors, origins, contributors)
+        columns = (map(kinds.id_text, ids), texts, weights, vectors, origins, contributors)
         when = [journal.at] * len(ids), [1] * len(ids)
         each: Iterable[Row] = zip(rows, *columns, *when, strict=True)
         new = [Version(*row) for row in each]
@@ -245,7 +245,7 @@ class Work:
             self.after = replace(self.after, facts=self.after.facts | {KEY: key})
             found.mark(self.journal, Marker(key))
         rows, index = {one.row for one in found.deleted}, self.held.index
-        gone = [one for one in map(codec.read_id, found.gone) if index.get(one, (0,))[0] in rows]
+        gone = [one for one in map(kinds.read_id, found.gone) if index.get(one, (0,))[0] in rows]
         self.lag += found.count
         if not found.alters:
             rest = self.holding.forget(tuple(gone))
@@ -300,7 +300,7 @@ class Work:
             facts["state"] = kinds.state(estimator)
             # While nothing is held, labels may be of any type.
             if labels is not None and (facts["labels"] is None or not self.held.index):
-                facts["labels"] = codec.label_type(labels)
+                facts["labels"] = kinds.label_type(labels)
         else:
             facts |= dict.fromkeys(("columns", "state", "labels"))
         self.after = replace(self.after, estimator=estimator, facts=facts)
@@ -387,7 +387,7 @@ def live_versions(versions: Iterable[Version]) -> list[Version]:
 
 def live_index(live: list[Version]) -> dict[Id, tuple[int, int]]:
     """The row and the vector of each live version by id; raises ValueError for an id twice."""
-    index = {codec.read_id(one.id): (one.row, one.vector) for one in live}
+    index = {kinds.read_id(one.id): (one.row, one.vector) for one in live}
     if len(index) != len(live):
         raise ValueError("an id twice")
     return index
@@ -433,10 +433,10 @@ def examples_of(
     """Versions as examples, in their order; raises any error if they are damaged."""
     d = facts["columns"]["width"]
     if len(versions) == 0:
-        labels = codec.read_labels(facts["labels"], [])
+        labels = kinds.read_labels(facts["labels"], [])
         return Examples.restored((), np.empty((0, d)), labels, np.empty(0), new_serials(0), 0)
     rows = [vectors[one.vector] for one in versions]
-    X = codec.read_rows([row[1] for row in rows], d)
+    X = kinds.read_rows([row[1] for row in rows], d)
     if rows[0][2] is not None:
         X = np.hstack([X, np.stack([np.frombuffer(row[2], "<f8") for row in rows])])
     return restored(facts, versions, X, new_serials(len(rows)))
@@ -449,8 +449,8 @@ def restored(
     weights = np.array([one.weight for one in versions], dtype=float)
     if not (weights >= 0).all() or np.isinf(weights).any():
         raise ValueError("a weight below zero")
-    labels = codec.read_labels(facts["labels"], [one.label for one in versions])
-    ids = [codec.read_id(one.id) for one in versions]
+    labels = kinds.read_labels(facts["labels"], [one.label for one in versions])
+    ids = [kinds.read_id(one.id) for one in versions]
     following = next_id(Numbers(*facts["numbers"]).next_id, ids)
     return Examples.restored(ids, X, labels, weights, serials, following)
 
@@ -466,10 +466,10 @@ def vector_blobs(X: Array, width: int, given: Any) -> list[tuple[bytes, bytes | 
     given : the table that they were
     """
     vectors, beside = split(X, width)
-    rows = codec.narrow_rows(vectors, given)
+    rows = kinds.narrow_rows(vectors, given)
     if not beside.shape[1]:
         return [(row, None) for row in rows]
-    return list(zip(rows, codec.row_bytes(beside), strict=True))
+    return list(zip(rows, kinds.row_bytes(beside), strict=True))
 
 
 def _each(name: str, given: Any, k: int) -> list[Any] | None:
@@ -486,7 +486,7 @@ def _each(name: str, given: Any, k: int) -> list[Any] | None:
 
 def _texts(name: str, given: Any, k: int) -> list[str | None] | None:
     each = _each(name, given, k)
-    return None if each is None else [codec.text_of(one) for one in each]
+    return None if each is None else [kinds.text_of(one) for one in each]
 
 
 def _blobs(name: str, given: Any, k: int) -> list[bytes | None]:
