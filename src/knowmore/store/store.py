@@ -21,7 +21,7 @@ from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NoExamples
 from knowmore.estimators import group_names
 from knowmore.examples import Examples, array_of_ids
 from knowmore.models import LeftOut
-from knowmore.store import kinds, reports, state, verification
+from knowmore.store import kinds, state, verification
 from knowmore.store.cache import (
     LAG,
     FactorCache,
@@ -43,9 +43,22 @@ from knowmore.store.journal import (
     Withdrawal,
     entry,
 )
-from knowmore.store.reports import Forgotten, Preview, Record, Status
 from knowmore.store.state import create, fresh, read_state
-from knowmore.store.work import About, EditBlock, HeldState, Work, all_examples
+from knowmore.store.work import (
+    About,
+    EditBlock,
+    Forgotten,
+    HeldState,
+    Preview,
+    Record,
+    Status,
+    Work,
+    all_examples,
+    contributors,
+    records,
+    status,
+    staying,
+)
 
 # Verbs of estimators that would change the copy in memory alone.
 _REFUSED: Final = {
@@ -598,12 +611,12 @@ class Store:
     def contributors(self) -> list[str | None]:
         """The giver of the features of each example, in the order of `ids_`; None if unknown."""
         with self.session.lock, self.session.reading() as file:
-            return reports.contributors(file, self.session.follow())
+            return contributors(file, self.session.follow())
 
     def records(self, ids: Any = None) -> list[Record]:
         """The metadata of these examples, or of all."""
         with self.session.lock, self.session.reading() as file:
-            return reports.records(file, self.session.follow(), ids)
+            return records(file, self.session.follow(), ids)
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -629,7 +642,7 @@ class Store:
     def status(self) -> Status:
         """The content of the file, in numbers."""
         with self.session.lock, self.session.reading() as file:
-            return reports.status(self.path, file, self.session.follow())
+            return status(self.path, file, self.session.follow())
 
     def verify(self, fast: bool = False) -> Any:
         """Whether the file holds what it says: see `Verification`."""
@@ -742,7 +755,7 @@ def _withdraw(session: Session, chosen: Callable[[Work], Withdrawal], mark: bool
         problem = work.withdraw(found, fresh, mark=mark)
         if found.count:
             verbs = [row[2] for row in work.file.rows("journal")]
-            kept = reports.staying(work.held.facts, verbs, problem)
+            kept = staying(work.held.facts, verbs, problem)
     with session.lock:
         session.drop_read()
     path = session.file.path

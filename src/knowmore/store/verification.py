@@ -68,8 +68,7 @@ from knowmore.store.file import (
     set_patience,
 )
 from knowmore.store.journal import FORGETS, Numbers, Version, moment_of
-from knowmore.store.reports import TUNE, Trace, staying
-from knowmore.store.work import Fresh
+from knowmore.store.work import TUNE, Fresh, Trace, staying
 from knowmore.transfer import OneShot
 
 if TYPE_CHECKING:

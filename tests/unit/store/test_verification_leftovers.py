@@ -15,7 +15,7 @@ import knowmore
 from knowmore import GPClassifier
 from knowmore.errors import KnowmoreWarning, NotEnoughMemory, NotWritten
 from knowmore.store import verification
-from knowmore.store.reports import Trace
+from knowmore.store.work import Trace
 
 ROWS = 300
 FULL = "the disk is full. Free some space"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from knowmore.store.file import reader as file_reader
-from knowmore.store.reports import Trace
 from knowmore.store.verification import Malformed, beside, free_runs, left, slack
+from knowmore.store.work import Trace
 
 SIZES = (512, 4096, 16384)
 # Shorter pieces occur anywhere by chance; so do pieces of equal bytes.
