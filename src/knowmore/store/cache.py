@@ -142,11 +142,10 @@ class FactorCache:
 
         vectors : the numbers of the examples' vectors, (n,)
         """
-        try:
+        with suppress(*_UNUSABLE):
             return self._read(file, estimator, state, examples, vectors)
-        except _UNUSABLE:
-            self.drop()
-            return None
+        self.drop()
+        return None
 
     def _read(
         self, file: File, estimator: Any, state: dict[str, Any], examples: Any, vectors: Array

@@ -253,7 +253,7 @@ def _fitted(
         followed = _followed(file, facts, live, before)
         if followed is not None:
             return estimator.holding(followed)
-    examples = examples_of(facts, live, {row[0]: row for row in file.all_rows("vectors")})
+    examples = examples_of(file, facts, live, {row[0]: row for row in file.all_rows("vectors")})
     value = None
     if kinds.capabilities(facts["kind"]).has_factor and len(examples.counted):
         numbers = np.array([one.vector for one in live], dtype=np.int64)
@@ -270,7 +270,7 @@ def fresh(file: File, facts: dict[str, Any], versions: Sequence[Version]) -> tup
     estimator = kinds.unfitted(facts["kind"], facts["parameters"])
     attach(file, estimator, facts)
     kinds.set_columns(estimator, facts["columns"])
-    examples = examples_of(facts, live, {row[0]: row for row in file.all_rows("vectors")})
+    examples = examples_of(file, facts, live, {row[0]: row for row in file.all_rows("vectors")})
     if facts["state"] is None:
         return kinds.chosen_by(estimator, examples), examples
     if not estimator.keeps_rows:
@@ -314,8 +314,7 @@ def _joined(
     places = {vector: place for place, (_, vector) in enumerate(before.index.values())}
     rows = [places.get(one.vector, -1) for one in live]
     missing = [one for one, row in zip(live, rows, strict=True) if row < 0]
-    journal = Journal(file, before.numbers)
-    new = examples_of(facts, missing, journal.vectors(one.vector for one in missing))
+    new = examples_of(file, facts, missing)
     at = np.array(rows, dtype=np.int64)
     old = at >= 0
     X = np.empty((len(live), (new if missing else held).X.shape[1]))
@@ -348,8 +347,7 @@ def _edited(
         labels = kinds.read_labels(facts["labels"], [one.label for one in changed])
         forest = forest.apply(Relabel(tuple(kinds.read_id(v.id) for v in changed), labels))
     if coming:
-        vectors = Journal(file, before.numbers).vectors(one.vector for one in coming)
-        new = examples_of(facts, coming, vectors)
+        new = examples_of(file, facts, coming)
         forest = forest.apply(Add(new.X, new.labels, new.names, new.weights))
     ids = map(kinds.read_id, (one.id for one in live))
     return replace(forest, next_id=next_id(Numbers(*facts["numbers"]).next_id, ids))
@@ -408,10 +406,9 @@ def _add_all(
     file: File, made: Any, facts: dict[str, Any], versions: Sequence[Version], sign: int
 ) -> Any:
     """The linear model with these versions, or without them if `sign` is -1."""
-    journal, rest, sums = Journal(file, Numbers()), iter(versions), made.model_.sums
+    rest, sums = iter(versions), made.model_.sums
     while block := list(islice(rest, _BLOCK)):
-        vectors = journal.vectors(one.vector for one in block)
-        examples = examples_of(facts, block, vectors)
+        examples = examples_of(file, facts, block)
         parts = examples.X, examples.labels, examples.weights
         part = made.sums_of(*parts)
         sums = sums + part if sign > 0 else sums - part
@@ -794,7 +791,8 @@ def _forgotten(path: Path, past: _Past) -> Withdrawal:
                 lambda version, _: version.id in gone or marker.lost(b"features", version) in lost,
                 lambda version, _: version.id in gone or marker.lost(b"label", version) in lost,
             )
-            work.withdraw(found, fresh, mark=True)
+            if found.count:
+                work.withdraw(found, fresh, mark=True)
             work.finish(cache)
         if file.unclean:
             clean(file)

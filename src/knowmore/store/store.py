@@ -40,7 +40,6 @@ from knowmore.store.journal import (
     Marked,
     Marker,
     Version,
-    Withdrawal,
     entry,
 )
 from knowmore.store.state import create, fresh, read_state
@@ -457,7 +456,19 @@ class Store:
         mark : whether keyed hashes of what was forgotten are kept, for `was_forgotten`
         """
         _check_alone(self.session, "forget")
-        return _withdraw(self.session, lambda work: work.withdrawal(ids, contributor, origin), mark)
+        session, kept = self.session, tuple[str, ...]()
+        with session.lock, session.editing() as work:
+            found = work.withdrawal(ids, contributor, origin)
+            if found.count:
+                problem = work.withdraw(found, fresh, mark=mark)
+                verbs = [row[2] for row in work.file.rows("journal")]
+                kept = staying(work.held.facts, verbs, problem)
+        with session.lock:
+            session.drop_read()
+        left = verification.left(self.path)
+        warning = verification.warning(self.path, left, session.file.hindrance)
+        changed, erased = len(found.changed), len(found.erased)
+        return Forgotten(len(found.gone), left, warning, changed, kept, erased)
 
     def preview_forget(
         self, ids: Any = None, *, contributor: str | None = None, origin: str | None = None
@@ -743,28 +754,6 @@ def _turn(session: Session, turn: Callable[[Journal], Row]) -> Entry:
         return replace(entry(row), undone=undone)
 
 
-def _withdraw(session: Session, chosen: Callable[[Work], Withdrawal], mark: bool) -> Forgotten:
-    """Forget contributions, and search the file for bytes of them.
-
-    chosen : the contributions, by the work of the transaction
-    mark : whether keyed hashes of them are kept
-    """
-    kept: tuple[str, ...] = ()
-    with session.lock, session.editing() as work:
-        found = chosen(work)
-        problem = work.withdraw(found, fresh, mark=mark)
-        if found.count:
-            verbs = [row[2] for row in work.file.rows("journal")]
-            kept = staying(work.held.facts, verbs, problem)
-    with session.lock:
-        session.drop_read()
-    path = session.file.path
-    left = verification.left(path)
-    warning = verification.warning(path, left, session.file.hindrance)
-    changed, erased = len(found.changed), len(found.erased)
-    return Forgotten(len(found.gone), left, warning, changed, kept, erased)
-
-
 # -- earlier states ------------------------------------------------------------------------------
 
 
@@ -802,13 +791,11 @@ def past(store: Store, number: int) -> Past:
 
 def _settings(rows: list[Any], number: int, position: int) -> dict[str, Any]:
     """The facts of the earlier state that differ from the current ones."""
-    if number <= position:
-        texts = [row[5] for row in rows if number < row[0] <= position and row[5] is not None]
-        text = texts[0] if texts else None
-    else:
-        texts = [row[6] for row in rows if position < row[0] <= number and row[6] is not None]
-        text = texts[-1] if texts else None
-    return {} if text is None else dict(loads(text))
+    undone = [row[5] for row in rows if number < row[0] <= position]
+    # The last of several entries that are done again has the settings after all of them.
+    redone = [row[6] for row in reversed(rows) if position < row[0] <= number]
+    texts = [text for text in (*undone, *redone) if text is not None]
+    return dict(loads(texts[0])) if texts else {}
 
 
 def _versions_at(file: File, number: int) -> list[Version]:

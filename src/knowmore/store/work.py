@@ -250,8 +250,6 @@ class Work:
         fresh : fits the live ones of some versions from scratch
         mark : whether keyed hashes of the contributions are kept
         """
-        if not found.count:
-            return ""
         if mark:
             key = self.after.facts.get(KEY) or token_hex(32)
             self.after = replace(self.after, facts=self.after.facts | {KEY: key})
@@ -410,9 +408,8 @@ def holding(held: HeldState, journal: Journal) -> Holding:
 
     def read(ids: tuple[Id, ...]) -> Examples:
         versions = journal.versions(held.index[one][0] for one in ids)
-        vectors = journal.vectors(one.vector for one in versions)
         with journal.file.understood("examples"):
-            return examples_of(held.facts, versions, vectors)
+            return examples_of(journal.file, held.facts, versions)
 
     return Holding(held.estimator, held.index, held.numbers.next_id, read)
 
@@ -440,13 +437,21 @@ def all_examples(
 
 
 def examples_of(
-    facts: dict[str, Any], versions: Sequence[Version], vectors: dict[int, Row]
+    file: File,
+    facts: dict[str, Any],
+    versions: Sequence[Version],
+    vectors: dict[int, Row] | None = None,
 ) -> Examples:
-    """Versions as examples, in their order; raises any error if they are damaged."""
+    """Versions as examples, in their order; raises any error if they are damaged.
+
+    vectors : rows of vectors by number; by default they are read
+    """
     d = facts["columns"]["width"]
     if len(versions) == 0:
         labels = kinds.read_labels(facts["labels"], [])
         return Examples.restored((), np.empty((0, d)), labels, np.empty(0), new_serials(0), 0)
+    if vectors is None:
+        vectors = Journal(file, Numbers()).vectors(one.vector for one in versions)
     rows = [vectors[one.vector] for one in versions]
     X = kinds.read_rows([row[1] for row in rows], d)
     if rows[0][2] is not None:
