@@ -90,23 +90,16 @@ from knowmore.store.work import (
     restored,
     split,
 )
-from knowmore.subspaces import Eigenspace
 from knowmore.transfer import NPlusOneClassifier, OneShotClassifier, Scores
 
 # -- what an estimator needs besides its examples ------------------------------------------------
 
 
 SUPPORT = "support/"
-# The files of estimators that were loaded or saved.
+# The files of estimators that were loaded or saved: sources of others, maybe.
 _homes: WeakKeyDictionary[Any, Path] = WeakKeyDictionary()
 # The files whose sources are being loaded.
 _loading: ContextVar[tuple[Path, ...]] = ContextVar("_loading", default=())
-
-
-def note_home(estimator: Any, path: Path) -> Any:
-    """Remember that the file at `path` holds an estimator, and return the estimator."""
-    _homes[estimator] = path
-    return estimator
 
 
 def _supports(estimator: OneShotClassifier) -> dict[str, Array]:
@@ -485,8 +478,8 @@ def save(estimator: Any, path: Name) -> None:
     check_writable(target)
     with write_errors(target), part_of(target, put_in_place) as part:
         make(part, lambda file: _write(file, target, kind, estimator))
-    if not isinstance(estimator, Eigenspace):
-        note_home(estimator, target)
+    if kind != "eigenspace":
+        _homes[estimator] = target
 
 
 def load(path: Name) -> Any:
@@ -526,9 +519,9 @@ def load(path: Name) -> Any:
             recover(file)
     finally:
         file.close()
-    if isinstance(estimator, Eigenspace):
-        return estimator
-    return note_home(estimator, target)
+    if kind != "eigenspace":
+        _homes[estimator] = target
+    return estimator
 
 
 def _write(file: File, target: Path, kind: str, estimator: Any) -> None:
@@ -614,7 +607,7 @@ def _read_value(file: File, facts: dict[str, Any]) -> Any:
     with file.understood("value"):
         if facts["kind"] == "eigenspace":
             value = kinds.built(facts["value"], arrays)
-            if not isinstance(value, Eigenspace):
+            if type(value) is not kinds.VALUES["eigenspace"]:
                 raise ValueError("no eigenspace")
             return value
         estimator = kinds.unfitted(facts["kind"], facts["parameters"])
