@@ -803,10 +803,11 @@ def _marked(file: File, table: str, where: str, parameters: Row) -> Iterator[tup
     if table not in tables_of(file.format):
         return
     columns = ", ".join([*TABLES[table].names, "hash"])
-    for *values, mark in file.fetched(f"SELECT {columns} FROM {table} {where}", parameters):
-        if hashed(table, tuple(values)) != mark:
+    for found in file.fetched(f"SELECT {columns} FROM {table} {where}", parameters):
+        row, mark = found[:-1], found[-1]
+        if hashed(table, row) != mark:
             raise damaged(file.path, f"a row of {table} has another hash than its content")
-        yield tuple(values), mark
+        yield row, mark
 
 
 def check_size(file: File) -> None:
