@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -88,8 +89,8 @@ def durable(scale: Scale) -> Iterator[Row]:
         commits: list[float] = []
         committed = File._commit
 
-        def clocked(file: File) -> None:
-            commits.append(once(lambda: committed(file)))
+        def clocked(file: File, transaction: Any) -> None:
+            commits.append(once(lambda: committed(file, transaction)))
 
         def ask(add: Callable[[Array, Array], object], i: int) -> None:
             add(X[i : i + 1], y[i : i + 1])

@@ -13,8 +13,7 @@ from typing import Any
 import knowmore
 from benchmarks.crash.damage import CONSTANT, answers, judged, small
 from benchmarks.crash.kills import Tally, folder, heard, in_child
-from knowmore.store.file import FORMAT, TABLES, hashed
-from knowmore.store.rollback import APPLICATION
+from knowmore.store.file import APPLICATION, FORMAT, TABLES, hashed
 
 Change = Callable[[sqlite3.Connection], object]
 

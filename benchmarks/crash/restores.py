@@ -23,7 +23,7 @@ from benchmarks.crash.kills import Tally, folder, heard, in_child
 from benchmarks.crash.sequences import gp, rows, signature
 from knowmore.errors import InvalidInput
 from knowmore.store import restore
-from knowmore.store.rollback import journal_of
+from knowmore.store.file import journal_of
 
 _REFUSED, _NOTHING = "refused", "no model"
 

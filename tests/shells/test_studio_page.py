@@ -48,16 +48,16 @@ signal.signal(signal.SIGUSR2, lambda *_: shim.disarm())
 # After SIGUSR1 there is no room to write the file anew, until SIGUSR2.
 CROWDED = """
 import resource, signal
-from knowmore.store.file import File
-usual = File.vacuum
+from knowmore.store import verification
+usual = verification.vacuum
 def vacuum(file):
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, -1))
     try:
         usual(file)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
-signal.signal(signal.SIGUSR1, lambda *_: setattr(File, "vacuum", vacuum))
-signal.signal(signal.SIGUSR2, lambda *_: setattr(File, "vacuum", usual))
+signal.signal(signal.SIGUSR1, lambda *_: setattr(verification, "vacuum", vacuum))
+signal.signal(signal.SIGUSR2, lambda *_: setattr(verification, "vacuum", usual))
 """
 
 

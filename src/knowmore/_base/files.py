@@ -21,7 +21,7 @@ from uuid import uuid4
 import numpy as np
 
 from knowmore._base.arrays import Array
-from knowmore.errors import InvalidInput, InvalidType, MissingData, NotWritten
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingData, NotWritten
 
 T = TypeVar("T")
 File = str | os.PathLike[str]
@@ -45,7 +45,7 @@ def user_folder() -> Path:
 @contextmanager
 def written(path: File) -> Iterator[BinaryIO]:
     """A file to write to. It replaces `path` at the end, unless the block raises."""
-    with _reported(path), part_of(_target(path)) as part, open(part, "wb") as file:
+    with write_errors(path), part_of(_target(path)) as part, open(part, "wb") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())
@@ -133,13 +133,13 @@ def check_name(path: Any) -> None:
 
 def check_writable(path: File) -> None:
     """Raise NotWritten if `written(path)` cannot start. Call it before long work."""
-    with _reported(path):
+    with write_errors(path):
         _write_a_byte(_target(path).parent)
 
 
 def check_folder(path: File) -> None:
     """Create the folder if needed, and raise NotWritten if no file can be written into it."""
-    with _reported(path):
+    with write_errors(path):
         Path(path).mkdir(parents=True, exist_ok=True)
         _write_a_byte(Path(path))
 
@@ -163,11 +163,13 @@ def _write_a_byte(folder: Path) -> None:
 
 
 @contextmanager
-def _reported(path: File) -> Iterator[None]:
+def write_errors(path: File) -> Iterator[None]:
     """Turn an OSError in the block into NotWritten."""
     check_name(path)
     try:
         yield
+    except KnowmoreError:
+        raise
     except OSError as error:
         problem = f"{os.fspath(path)!r} cannot be written: {error.strerror or error}."
         raise NotWritten(f"{problem} What was there before is kept. Name another place.") from error

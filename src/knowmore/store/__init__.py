@@ -6,18 +6,16 @@ import os
 from typing import Any
 
 from knowmore.store.changing import Holding as Holding
+from knowmore.store.file import PATIENCE
 from knowmore.store.journal import FORGETS as FORGETS
-from knowmore.store.journal import Entry
+from knowmore.store.journal import Entry, Marked
 from knowmore.store.kinds import KINDS
-from knowmore.store.provenance import Marked
-from knowmore.store.reports import TUNE as TUNE
-from knowmore.store.reports import Forgotten, Preview, Record, Status
-from knowmore.store.reports import content as content
-from knowmore.store.restoring import Restored, restore
-from knowmore.store.rollback import PATIENCE
-from knowmore.store.saving import load, save
-from knowmore.store.session import past as past
+from knowmore.store.state import Restored, load, restore, save
 from knowmore.store.store import Store
+from knowmore.store.store import past as past
+from knowmore.store.work import TUNE as TUNE
+from knowmore.store.work import Forgotten, Preview, Record, Status
+from knowmore.store.work import content as content
 
 __all__ = [
     "KINDS",

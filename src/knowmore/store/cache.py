@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from json import dumps, loads
 from secrets import token_hex
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, final
 
 import numpy as np
 
@@ -40,9 +40,9 @@ from knowmore.linalg import (
     trimmed,
 )
 from knowmore.store import kinds
-from knowmore.store.codec import Form, bytes_of, plain, valued
 from knowmore.store.file import CACHE, File, hashed
-from knowmore.store.journal import SETTINGS
+from knowmore.store.journal import SETTINGS, Journal
+from knowmore.store.kinds import bytes_of, form_of, plain, read_array, valued
 from knowmore.transfer import OneShot
 
 ABOUT: Final = "about"
@@ -60,28 +60,27 @@ _AHEAD: Final = 4
 _WORDS: Final = 2**19
 
 
-class Doubt(Exception):
-    """A cache that does not belong to the examples, or is damaged."""
+# The errors of a cache that is damaged, or does not belong to the examples.
+_UNUSABLE: Final = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 
 
 # -- parts of arrays -----------------------------------------------------------------------------
 
 
-def write_parts(file: File, number: int, name: str, parts: dict[int, bytes]) -> int:
-    """Write parts of an array over the parts of the same numbers; returns the next free number."""
+def write_parts(journal: Journal, name: str, parts: dict[int, bytes]) -> None:
+    """Write parts of an array over the parts of the same numbers."""
+    file = journal.file
     old: dict[Any, Any] = dict(
         file.fetched("SELECT part, array FROM arrays WHERE name = ?", (name,))
     )
-    rows = [(old.get(p, number + i), name, p, parts[p]) for i, p in enumerate(parts)]
-    file.replace("arrays", rows)
-    return number + len(parts)
+    new = zip(journal.take("array", len(parts)), parts.items(), strict=True)
+    file.replace("arrays", [(old.get(part, n), name, part, data) for n, (part, data) in new])
 
 
 def delete_parts(file: File, name: str, first: int = 0) -> None:
     """Delete the parts of an array from one on."""
     where = "SELECT array FROM arrays WHERE name = ? AND part >= ?"
-    found = file.connection.execute(where, (name, first)).fetchall()
-    file.delete("arrays", [row[0] for row in found])
+    file.delete("arrays", [row[0] for row in file.fetched(where, (name, first))])
 
 
 def read_parts(file: File, name: str) -> Iterator[bytes]:
@@ -96,7 +95,7 @@ def read_parts(file: File, name: str) -> Iterator[bytes]:
             # A damaged tree may hold a row that it does not find.
             *values, mark = run(one, number).fetchone() or [None] * 5
             if values[2] != i or not isinstance(values[3], bytes):
-                raise Doubt
+                raise ValueError("a part is missing")
             waiting.append((values[3], threads.submit(hashed, "arrays", tuple(values)), mark))
             if len(waiting) > _AHEAD:
                 yield _checked(*waiting.popleft())
@@ -106,15 +105,19 @@ def read_parts(file: File, name: str) -> Iterator[bytes]:
 
 def _checked(data: bytes, found: Future[bytes], mark: bytes) -> bytes:
     if found.result() != mark:
-        raise Doubt
+        raise ValueError("a part has another hash")
     return data
 
 
 def _only(file: File, name: str) -> bytes:
-    found = list(read_parts(file, name))
-    if len(found) != 1:
-        raise Doubt
-    return found[0]
+    """The bytes of an array that has a single part."""
+    (found,) = read_parts(file, name)
+    return found
+
+
+def _about(file: File, name: str) -> dict[str, Any]:
+    """The JSON object in an array."""
+    return dict(loads(_only(file, name)))
 
 
 # -- the factor of a kernel model ----------------------------------------------------------------
@@ -139,17 +142,15 @@ class FactorCache:
 
         vectors : the numbers of the examples' vectors, (n,)
         """
-        try:
+        with suppress(*_UNUSABLE):
             return self._read(file, estimator, state, examples, vectors)
-        # A damaged file may raise anything; the cache is then computed again.
-        except (Doubt, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
-            self.rows, self._written = 0, []
-            return None
+        self.drop()
+        return None
 
     def _read(
         self, file: File, estimator: Any, state: dict[str, Any], examples: Any, vectors: Array
     ) -> Living[Any]:
-        about = loads(_only(file, CACHE + ABOUT))
+        about = _about(file, CACHE + ABOUT)
         self._mark = str(about["mark"])
         counted = examples.counted
         numbers = vectors[examples.weights > 0]
@@ -159,11 +160,9 @@ class FactorCache:
         weights = covariance.weighting(counted)
         size = about["size"]
         key = _key(covariance.kernel, covariance.noise, covariance.factor)
-        if about["key"] != key or type(size) is not int or not size > 0:
-            raise Doubt
         stored = _only(file, ROWS)
-        if len(stored) != 16 * size:
-            raise Doubt
+        if about["key"] != key or type(size) is not int or not 0 < 16 * size == len(stored):
+            raise ValueError("another model")
         n = _alike(_rows(stored), (numbers, weights))
         factor = self._factor(file, covariance.factor.dtype, about["solver"], size, n)
         known = counted if n == len(counted) else counted.without(np.arange(n, len(counted)))
@@ -185,7 +184,7 @@ class FactorCache:
     ) -> Cholesky | Inverse:
         if solver == "inverse":
             if n != size:
-                raise Doubt
+                raise ValueError("other rows")
             bands = [np.frombuffer(part, dtype) for part in read_parts(file, FACTOR)]
             A, P = np.concatenate(bands).reshape(2, n, n)
             self.rows = n
@@ -198,94 +197,89 @@ class FactorCache:
             start, count = len(panels) * PANEL, min(PANEL, size - len(panels) * PANEL)
             numbers = np.frombuffer(part, dtype)
             if len(numbers) != count * start + count * (count + 1) // 2:
-                raise Doubt
+                raise ValueError("a panel of another size")
             left, triangle = np.split(numbers, [count * start])
             panels.append(Panel.unpacked(start, count, left.reshape(count, start), triangle))
             rows += count
         if rows < n:
-            raise Doubt
-        self._written = [(weakref.ref(panel), min(PANEL, size - panel.start)) for panel in panels]
+            raise ValueError("too few panels")
+        self._written = _references(panels, size)
         self.rows = n
         return Cholesky(dtype, n, tuple(panels))
 
-    def write(self, file: File, number: int, living: Living[Any], vectors: Array) -> int:
-        """Write the changed parts of the factor; returns the next free number of an array."""
-        model: Any = living.current
-        target = _factored(model)
+    def write(self, journal: Journal, living: Living[Any], vectors: Array) -> None:
+        """Write the changed parts of the factor."""
+        target = _factored(living.current)
         covariance = target.covariance
         factor: Any = covariance.factor
         numbers = vectors[living.examples.weights > 0]
         if factor.size != len(numbers):
-            return number
-        if _mark(file) != self._mark:
+            return
+        if _mark(journal.file) != self._mark:
             # Another process has written since.
             self.drop()
         if isinstance(factor, Cholesky):
-            written = [
-                (weakref.ref(panel), min(PANEL, factor.size - panel.start))
-                for panel in factor.panels
-            ]
+            written = _references(factor.panels, factor.size)
             # One at a time: together they would double the memory.
             for p, (panel, count) in enumerate(factor.filled()):
                 old = self._written[p] if p < len(self._written) else (lambda: None, 0)
                 if old[0]() is not panel or old[1] != count:
                     data = b"".join(map(bytes_of, panel.packed(count)))
-                    number = write_parts(file, number, FACTOR, {p: data})
-            delete_parts(file, FACTOR, len(written))
+                    write_parts(journal, FACTOR, {p: data})
+            delete_parts(journal.file, FACTOR, len(written))
         else:
             written = []
-            delete_parts(file, FACTOR)
-            bands = [*_bands(factor.A), *_bands(factor.P)]
-            number = write_parts(file, number, FACTOR, dict(enumerate(bands)))
+            delete_parts(journal.file, FACTOR)
+            rows = (
+                A[at : at + PANEL] for A in (factor.A, factor.P) for at in range(0, len(A), PANEL)
+            )
+            write_parts(journal, FACTOR, dict(enumerate(map(bytes_of, rows))))
         self._mark = token_hex(8)
         about = {
             "mark": self._mark,
             "size": factor.size,
             "key": _key(covariance.kernel, covariance.noise, factor),
-            "solver": "cholesky" if isinstance(factor, Cholesky) else "inverse",
+            "solver": _solver(factor),
             "labels": _labels(target.examples.labels),
             "head": len(target.head),
         }
-        rows = bytes_of(numbers) + bytes_of(covariance.weights)
-        number = write_parts(file, number, ROWS, {0: rows})
-        number = write_parts(file, number, HEAD, {0: bytes_of(target.head)})
-        number = write_parts(file, number, CACHE + ABOUT, {0: dumps(about).encode()})
+        write_parts(journal, ROWS, {0: bytes_of(numbers) + bytes_of(covariance.weights)})
+        write_parts(journal, HEAD, {0: bytes_of(target.head)})
+        write_parts(journal, CACHE + ABOUT, {0: dumps(about).encode()})
         self._written, self.rows = written, factor.size
-        return number
 
-    def cut(self, file: File, number: int, estimator: Any, vectors: Array) -> int:
-        """Delete the parts of other models; returns the next free number of an array.
+    def cut(self, journal: Journal, estimator: Any, vectors: Array) -> None:
+        """Delete the parts of other models.
 
         Panels stay if the model has the same rows, weights and settings.
         vectors : the numbers of the examples' vectors, (n,)
         """
-        if not file.connection.execute("SELECT 1 FROM arrays WHERE name = ?", (ROWS,)).fetchone():
-            return number
+        file = journal.file
+        if not file.fetched("SELECT 1 FROM arrays WHERE name = ?", (ROWS,)):
+            return
         about: dict[str, Any] = {}
         left, stored, complete = 0, b"", False
-        # A damaged cache may raise anything, and is deleted as a whole.
-        with suppress(Doubt, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
-            about, stored = dict(loads(_only(file, CACHE + ABOUT))), _only(file, ROWS)
+        # A damaged cache is deleted as a whole.
+        with suppress(*_UNUSABLE):
+            about, stored = _about(file, CACHE + ABOUT), _only(file, ROWS)
             left = _shared(about, stored, estimator, vectors)
             labels = estimator.editable_.examples.counted.labels
             complete = left == about["size"] and about["labels"] == _labels(labels)
         if about.get("mark") != self._mark:
             self.drop()
         if complete:
-            return number
+            return
         panels = left // PANEL
         delete_parts(file, FACTOR, panels)
         for name in (CACHE + ABOUT, ROWS, HEAD):
             delete_parts(file, name)
         self.rows, self._written = panels * PANEL, self._written[:panels]
-        if not panels:
-            return number
-        self._mark, size = token_hex(8), panels * PANEL
-        about |= {"mark": self._mark, "size": size, "labels": "", "head": 0}
-        numbers, weights = _rows(stored)
-        both = bytes_of(numbers[:size]) + bytes_of(weights[:size])
-        number = write_parts(file, number, ROWS, {0: both})
-        return write_parts(file, number, CACHE + ABOUT, {0: dumps(about).encode()})
+        if panels:
+            self._mark, size = token_hex(8), self.rows
+            about |= {"mark": self._mark, "size": size, "labels": "", "head": 0}
+            numbers, weights = _rows(stored)
+            write_parts(journal, ROWS, {0: bytes_of(numbers[:size]) + bytes_of(weights[:size])})
+            write_parts(journal, CACHE + ABOUT, {0: dumps(about).encode()})
 
     def clear(self, file: File) -> None:
         """Delete the caches of a model without examples."""
@@ -305,21 +299,23 @@ def _factored(model: Any) -> Any:
 
 def _mark(file: File) -> str:
     """The random mark of the factor in the file, or "none"."""
-    try:
-        return str(loads(_only(file, CACHE + ABOUT))["mark"])
-    except (Doubt, LookupError, TypeError, ValueError):
-        return "none"
+    with suppress(*_UNUSABLE):
+        return str(_about(file, CACHE + ABOUT)["mark"])
+    return "none"
 
 
-def _bands(A: Array) -> list[bytes]:
-    """A square matrix in bytes, a few rows at a time."""
-    return [bytes_of(A[begin : begin + PANEL]) for begin in range(0, len(A), PANEL)]
+def _references(panels: Iterable[Panel], size: int) -> list[tuple[Any, int]]:
+    """Panels of a factor, which may be gone by then, and how many rows of each are in use."""
+    return [(weakref.ref(panel), min(PANEL, size - panel.start)) for panel in panels]
+
+
+def _solver(factor: Factor) -> str:
+    return "cholesky" if isinstance(factor, Cholesky) else "inverse"
 
 
 def _key(kernel: AnyKernel, noise: float, factor: Factor) -> str:
     """A digest of the settings of a factor: kernel, noise, type and solver."""
-    solver = "cholesky" if isinstance(factor, Cholesky) else "inverse"
-    settings = [plain(kernel), float(noise), factor.dtype.str, solver]
+    settings = [plain(kernel), float(noise), factor.dtype.str, _solver(factor)]
     return blake2b(dumps(settings).encode(), digest_size=16).hexdigest()
 
 
@@ -359,12 +355,12 @@ def _head(file: File, about: dict[str, Any], dtype: np.dtype[Any], shape: tuple[
     """The rows of the solve that were known."""
     head = np.frombuffer(_only(file, HEAD), dtype).reshape(about["head"], shape[1])
     if len(head) > shape[0]:
-        raise Doubt
+        raise ValueError("more rows than examples")
     return head.copy()
 
 
 def _probe(covariance: Any) -> None:
-    """Raise Doubt unless some columns of the matrix are the kernel's values."""
+    """Raise ValueError unless some columns of the matrix are the kernel's values."""
     factor, n = covariance.factor, len(covariance.examples)
     if n == 0:
         return
@@ -377,16 +373,14 @@ def _probe(covariance: Any) -> None:
     size = max(abs(K).max(), covariance.diagonal.max())
     # The error of a factorisation is a few roundings for each row.
     if not abs(found - K).max() <= 64 * n * np.finfo(factor.dtype).eps * size:
-        raise Doubt
+        raise ValueError("another matrix")
 
 
 # -- the sums of a linear model ------------------------------------------------------------------
 
 
-def write_sums(
-    file: File, number: int, estimator: LinearGP, position: int, prefix: str = CACHE
-) -> int:
-    """Write the sums as of an entry of the journal; returns the next free number of an array.
+def write_sums(journal: Journal, estimator: LinearGP, prefix: str = CACHE) -> None:
+    """Write the sums as of the last entry of the journal.
 
     prefix : empty if they are no cache, but all that is there
     """
@@ -395,7 +389,7 @@ def write_sums(
     firsts = [group.first for group in groups.values()]
     length = max(map(len, firsts), default=1)
     about = {
-        "position": position,
+        "position": journal.numbers.position,
         "grid": plain(sums.grid),
         "keys": [plain(key) for key in groups],
         "counts": [[int(group.rows), int(group.weight)] for group in groups.values()],
@@ -407,28 +401,27 @@ def write_sums(
     data = bytes_of(np.concatenate([first.ravel(), packed.ravel()]))
     step = 8 * _WORDS
     parts = [data[begin : begin + step] for begin in range(0, len(data), step)]
-    number = write_parts(file, number, prefix + SUMS, dict(enumerate(parts)))
-    delete_parts(file, prefix + SUMS, len(parts))
-    return write_parts(file, number, prefix + ABOUT, {0: dumps(about).encode()})
+    write_parts(journal, prefix + SUMS, dict(enumerate(parts)))
+    delete_parts(journal.file, prefix + SUMS, len(parts))
+    write_parts(journal, prefix + ABOUT, {0: dumps(about).encode()})
 
 
 def read_sums(file: File, grid: Grid, prefix: str = CACHE) -> tuple[int, Sums] | None:
     """The sums in the file and, first, their entry of the journal; None without usable sums."""
     try:
-        about = loads(_only(file, prefix + ABOUT))
+        about = _about(file, prefix + ABOUT)
         keys, earlier = [valued(key) for key in about["keys"]], None
         if "words" not in about:
             earlier = _earlier(about["grid"], grid)
         elif valued(about["grid"]) != grid:
-            raise Doubt
+            return None
         P = len(grid) if earlier is None else earlier.width
         length, many = (int(one) for one in about.get("words", (1, WORDS)))
         wanted = len(keys) * length * P + many * P * (P + 1) // 2
-        if length < 1 or many < WORDS:
-            raise Doubt
         claimed = "SELECT total(length(data)) FROM arrays WHERE name = ?"
-        if file.connection.execute(claimed, (prefix + SUMS,)).fetchone()[0] != 8 * wanted:
-            raise Doubt
+        ((size,),) = file.fetched(claimed, (prefix + SUMS,))
+        if length < 1 or many < WORDS or size != 8 * wanted:
+            return None
         numbers = np.frombuffer(b"".join(read_parts(file, prefix + SUMS)), "<i8").astype(np.int64)
         first, packed = np.split(numbers, [len(keys) * length * P])
         words = np.zeros((many, P, P), np.int64)
@@ -441,104 +434,51 @@ def read_sums(file: File, grid: Grid, prefix: str = CACHE) -> tuple[int, Sums] |
             for key, (rows, weight), one in zip(keys, about["counts"], firsts, strict=True)
         }
         return int(about["position"]), Sums.restored(grid, groups, int(about["log_weights"]), words)
-    except (Doubt, ArithmeticError, LookupError, TypeError, ValueError):
+    except _UNUSABLE:
         return None
 
 
 def _earlier(found: dict[str, Any], grid: Grid) -> Earlier:
-    """The earlier form of the model's grid; raises Doubt if the sums are on another grid."""
+    """The earlier form of the model's grid; raises ValueError if the sums are on another grid."""
     for targets in range(len(grid)):
         earlier = Earlier(np.array(found["grid"]), int(found["bits"]), targets)
         if len(earlier.grid) == len(grid) and earlier.grid == grid:
             return earlier
-    raise Doubt
+    raise ValueError("another grid")
 
 
-class Kept(NamedTuple):
-    """An array that is no cache, by name."""
-
-    name: str
-    array: Array
+# -- arrays that are no caches -------------------------------------------------------------------
 
 
-def keep(file: File, number: int, arrays: Sequence[Kept]) -> tuple[int, dict[str, Any]]:
-    """Write arrays; returns the next free number and the forms, by which `kept` reads them."""
+def write_arrays(journal: Journal, arrays: Mapping[str, Array]) -> dict[str, Any]:
+    """Write arrays by name; returns their forms, by which `read_arrays` reads them."""
     forms = {}
-    for name, array in arrays:
+    for name, array in arrays.items():
         if name.startswith(CACHE):
             raise InvalidInput(f"An array cannot be called {name!r}: that is the name of a cache.")
-        forms[name] = list(Form.of(array))
-        delete_parts(file, name)
-        number = write_parts(file, number, name, {0: bytes_of(array)})
-    return number, forms
+        forms[name] = form_of(array)
+        delete_parts(journal.file, name)
+        write_parts(journal, name, {0: bytes_of(array)})
+    return forms
 
 
-def kept(file: File, forms: dict[str, Any]) -> dict[str, Array]:
-    """The arrays that `keep` wrote."""
+def read_arrays(file: File, forms: dict[str, Any]) -> dict[str, Array]:
+    """The arrays that `write_arrays` wrote."""
     found = {}
     for row in file.all_rows("arrays"):
         with file.understood("arrays"):
-            dtype, shape, order = forms[row[1]]
-            found[row[1]] = Form(dtype, tuple(shape), order).read(row[3])
+            found[row[1]] = read_array(forms[row[1]], row[3])
     return found
 
 
-# -- thresholds and temperatures -----------------------------------------------------------------
+# -- memos: thresholds and temperatures ----------------------------------------------------------
 
-
-@final
-@dataclass(frozen=True)
-class Memo:
-    """A few numbers that take long to compute, kept for one state of examples and settings.
-
-    Every edit drops them. The text has always the same length, so that it is overwritten in its
-    place, and nothing of it is left.
-
-    name : of the array in the file
-    length : of the text, in bytes
-    """
-
-    name: str
-    length: int
-
-    def read(self, file: File, state: str) -> dict[str, Any] | None:
-        """The values kept for this state, or None."""
-        with suppress(Doubt, LookupError, TypeError, ValueError):
-            found = loads(next(read_parts(file, self.name), b"{}"))
-            if found["state"] == state:
-                return dict(found)
-        return None
-
-    def write(self, file: File, number: int, state: str, values: dict[str, Any]) -> int:
-        """Keep values as JSON can write them; returns the next free number of an array."""
-        text = dumps({"state": state, **values}).encode()
-        return write_parts(file, number, self.name, {0: text.ljust(self.length)})
-
-    def drop(self, file: File) -> None:
-        """Overwrite the values in the file."""
-        held = file.fetched("SELECT array, part FROM arrays WHERE name = ?", (self.name,))
-        file.replace("arrays", [(n, self.name, part, b" " * self.length) for n, part in held])
-
-
-_THRESHOLDS: Final = Memo(f"{CACHE}thresholds", 1024)
-_TEMPERATURE: Final = Memo(f"{CACHE}temperature", 128)
-# Rates whose thresholds are kept.
-_RATES: Final = 8
+# A memo has a few numbers that take long to compute, for one state of examples and settings. Every
+# edit drops it. Its text has always the same length in bytes, so that it is overwritten in its
+# place, and nothing of it is left.
+_MEMOS: Final = {"thresholds": 1024, "temperature": 128}
 # The number of the measure of novelty: thresholds of another measure are not used.
 _MEASURE: Final = 3
-# The weights of a linear model that has learnt rows with nothing in common with others.
-LEARNT: Final = (0.0,)
-
-
-class Thresholds(NamedTuple):
-    """The numbers that tell known rows from unknown ones.
-
-    weights : of the parts of novelty that a model combines; `LEARNT`, or empty if it combines none
-    known : the threshold for each rate of examples that may be called unknown
-    """
-
-    weights: tuple[float, ...]
-    known: dict[float, float]
 
 
 def state_of(file: File, facts: dict[str, Any]) -> str:
@@ -548,36 +488,23 @@ def state_of(file: File, facts: dict[str, Any]) -> str:
     return blake2b(dumps(held).encode(), digest_size=16).hexdigest()
 
 
-def read_thresholds(file: File, state: str) -> Thresholds | None:
-    """The thresholds that were kept in this state."""
-    with suppress(LookupError, TypeError, ValueError):
-        if (found := _THRESHOLDS.read(file, state)) is not None:
-            known = {float(rate): float(value) for rate, value in found["known"]}
-            return Thresholds(tuple(map(float, found["weights"])), known)
-    return None
+def read_memo(file: File, name: str, state: str) -> dict[str, Any]:
+    """The values of a memo for this state, or an empty dict."""
+    with suppress(*_UNUSABLE):
+        found = _about(file, CACHE + name)
+        if found.pop("state") == state:
+            return found
+    return {}
 
 
-def write_thresholds(file: File, number: int, state: str, known: Thresholds) -> int:
-    """Keep the last thresholds; returns the next free number of an array."""
-    last = list(known.known.items())[-_RATES:]
-    return _THRESHOLDS.write(file, number, state, {"weights": known.weights, "known": last})
-
-
-def read_temperature(file: File, state: str) -> float | None:
-    """The temperature of probabilities that was kept in this state."""
-    with suppress(LookupError, TypeError, ValueError):
-        found = _TEMPERATURE.read(file, state)
-        if found is not None and 0 < (value := float(found["temperature"])) < float("inf"):
-            return value
-    return None
-
-
-def write_temperature(file: File, number: int, state: str, temperature: float) -> int:
-    """Keep a temperature; returns the next free number of an array."""
-    return _TEMPERATURE.write(file, number, state, {"temperature": temperature})
+def write_memo(journal: Journal, name: str, state: str, values: dict[str, Any]) -> None:
+    """Keep values as JSON can write them."""
+    text = dumps({"state": state, **values}).encode()
+    write_parts(journal, CACHE + name, {0: text.ljust(_MEMOS[name])})
 
 
 def drop_memos(file: File) -> None:
-    """Overwrite the thresholds and the temperature of a model that has changed."""
-    _THRESHOLDS.drop(file)
-    _TEMPERATURE.drop(file)
+    """Overwrite the memos of a model that has changed."""
+    for name, length in _MEMOS.items():
+        rows = file.fetched("SELECT array, part FROM arrays WHERE name = ?", (CACHE + name,))
+        file.replace("arrays", [(n, CACHE + name, part, b" " * length) for n, part in rows])

@@ -8,21 +8,36 @@ overwritten included.
 
 Entries keep the settings before and after them, until something is forgotten: an entry cannot be
 undone then, and some of its settings may have been chosen by what was forgotten.
+
+Contributions and their givers: features and label of an example may come from two people.
+
+A version of an example has features, which belong to its vector, and a label. Each has a giver, or
+none that is known. Forgetting a giver rewrites the history of every example that they touched, as
+if they had given nothing: their examples leave, and an example of somebody else gets back the
+features and the label that it had before.
+
+Keyed hashes of what was forgotten, so that neither `learn` nor `restore` brings it back.
+
+A mark is a hash with a key that is in the file: without the file or the record it tells nothing.
+A reader of the file who guesses an id or a content can find out whether a record with it was
+forgotten here. The marks of features and labels that other examples lost are made of
+the number and the time of a version: they say neither whose nor what these were.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import blake2b
 from json import loads
-from typing import Any, NamedTuple, final
+from typing import Any, Final, NamedTuple, final
 
 from knowmore._base import Id
 from knowmore.errors import InvalidInput
-from knowmore.store.codec import id_text, read_id, string
 from knowmore.store.file import File, Row
+from knowmore.store.kinds import id_text, read_id, string
 
 # Entries that cannot be undone: what they removed is nowhere any more.
 FORGETS = ("forget", "remove-support")
@@ -100,22 +115,6 @@ class Numbers(NamedTuple):
         return self._replace(**changes)
 
 
-class New(NamedTuple):
-    """Versions to write: of these ids, with labels as texts and vectors as rows of `vectors`.
-
-    vectors : without their numbers; a number for that of an earlier version
-    contributors, labellers : who gave the features, and who gave the labels
-    """
-
-    ids: Sequence[Id]
-    labels: Sequence[str]
-    weights: Sequence[float]
-    vectors: Sequence[tuple[bytes, bytes | None, bytes | None, bytes | None]] | Sequence[int]
-    origins: Sequence[str | None]
-    contributors: Sequence[str | None]
-    labellers: Sequence[str | None]
-
-
 @final
 class Journal:
     """The rows of a file within one transaction; `numbers` are to be written at its end.
@@ -135,7 +134,7 @@ class Journal:
         # The number of the entry and the first of its rows, when it has begun.
         self._entry: tuple[int, int] | None = None
 
-    def _take(self, name: str, count: int) -> range:
+    def take(self, name: str, count: int) -> range:
         """The next numbers of a kind."""
         begin = getattr(self.numbers, name)
         self.numbers = self.numbers.but(**{name: begin + count})
@@ -146,71 +145,39 @@ class Journal:
     def versions(self, rows: Iterable[int]) -> list[Version]:
         """The versions in these rows, in their order."""
         rows = list(rows)
-        found: dict[int, Version] = {}
-        for begin in range(0, len(rows), 500):
-            some = rows[begin : begin + 500]
-            where = f"WHERE row IN ({', '.join('?' * len(some))})"
-            for row in self.file.rows("examples", where, tuple(some)):
-                found[row[0]] = Version(*row)
+        found = {row[0]: Version(*row) for row in self.file.rows_with("examples", "row", rows)}
         with self.file.understood("examples"):
             return [found[row] for row in rows]
 
     def vectors(self, numbers: Iterable[int]) -> dict[int, Row]:
         """The rows of vectors with these numbers, by number."""
-        numbers = list(dict.fromkeys(numbers))
-        found: dict[int, Row] = {}
-        for begin in range(0, len(numbers), 500):
-            some = numbers[begin : begin + 500]
-            where = f"WHERE vector IN ({', '.join('?' * len(some))})"
-            for row in self.file.rows("vectors", where, tuple(some)):
-                found[row[0]] = row
-        return found
-
-    def rows_where(self, column: str, values: Iterable[Any]) -> list[int]:
-        """The rows of the versions with one of these values in a column."""
-        values = list(values)
-        found: list[tuple[int]] = []
-        for begin in range(0, len(values), 500):
-            some = values[begin : begin + 500]
-            where = f"WHERE {column} IN ({', '.join('?' * len(some))})"
-            found += self.file.connection.execute(f"SELECT row FROM examples {where}", some)
-        return [row for (row,) in found]
+        numbers = dict.fromkeys(numbers)
+        return {row[0]: row for row in self.file.rows_with("vectors", "vector", numbers)}
 
     def entries(self, after: int = 0) -> list[Entry]:
         """All entries, or those after a number, the oldest first."""
-        if after:
-            entries = list(self.file.rows("journal", "WHERE number > ?", (after,)))
-        else:
-            entries = self.file.all_rows("journal")
+        every = self.file.rows("journal", "WHERE number > ?", (after,))
+        rows = {row[0]: row for row in (every if after else self.file.all_rows("journal"))}
         whose: dict[int, list[str | None]] = {}
-        verbs = {row[0]: row[2] for row in entries}
-        counts = {row[0]: row[3] for row in entries}
         labellers = self.labellers()
+        about: dict[int, tuple[Any, Any]] = {}
         joined = (
-            "SELECT changes.number, examples.row, examples.contributor FROM changes JOIN examples "
-            "ON examples.row = changes.row WHERE changes.enters = 1 AND changes.number > ?"
-        )
-        alone = (
-            "SELECT changes.number, examples.id, examples.label FROM journal JOIN changes "
-            "ON changes.number = journal.number JOIN examples ON examples.row = changes.row "
-            "WHERE journal.count = 1 AND changes.enters = 1 AND journal.number > ?"
+            "SELECT changes.number, examples.row, id, label, contributor FROM changes "
+            "JOIN examples ON examples.row = changes.row WHERE enters = 1 AND number > ?"
         )
         with self.file.understood("journal"):
-            for number, row, text in self.file.connection.execute(joined, (after,)).fetchall():
-                label = verbs[number] == "relabel"
-                giver = labellers.get(row, text) if label else text
+            for number, row, name, label, text in self.file.fetched(joined, (after,)):
+                giver = labellers.get(row, text) if rows[number][2] == "relabel" else text
                 whose.setdefault(number, []).append(string(giver))
+                if rows[number][3] == 1:
+                    about[number] = read_id(name), loads(label)
             # If some examples are forgotten, the giver of the others did not give all.
             one = {
                 number: names[0]
                 for number, names in whose.items()
-                if len(set(names)) == 1 and len(names) == counts[number]
+                if len(set(names)) == 1 and len(names) == rows[number][3]
             }
-            about = {
-                number: (read_id(name), loads(label))
-                for number, name, label in self.file.connection.execute(alone, (after,)).fetchall()
-            }
-            return [entry(row, one.get(row[0]), *about.get(row[0], ())) for row in sorted(entries)]
+            return [entry(rows[n], one.get(n), *about.get(n, ())) for n in sorted(rows)]
 
     def givers(self, versions: Sequence[Version]) -> list[Givers]:
         """The givers of the features and of the label of each version."""
@@ -223,7 +190,7 @@ class Journal:
         """The giver of the features, by the number of the vector."""
         # Files of the first format name the writer of each version: the first gave the features.
         latest_first = "SELECT vector, contributor FROM examples ORDER BY row DESC"
-        return dict(self.file.connection.execute(latest_first))
+        return dict(self.file.fetched(latest_first))
 
     def labellers(self) -> dict[int, str | None]:
         """The givers of labels, by row, of versions where `contributor` gave only the features."""
@@ -242,45 +209,44 @@ class Journal:
     def write_givers(self, labelled: Iterable[tuple[Version, str | None]]) -> None:
         """Write who gave the labels of versions, where that is not who gave the features."""
         labelled = list(labelled)
+        others = [(one.row, giver, 0) for one, giver in labelled if giver != one.contributor]
         self.file.delete("labelled", [version.row for version, _ in labelled])
-        self.file.insert(
-            "labelled",
-            [(one.row, giver, 0) for one, giver in labelled if giver != one.contributor],
-        )
-
-    def changes(self, after: int, until: int) -> list[Row]:
-        """The changes of the entries in (after, until], oldest first."""
-        where = "WHERE number > ? AND number <= ? ORDER BY number, row"
-        return list(self.file.rows("changes", where, (after, until)))
+        self.file.insert("labelled", others)
 
     # -- writing -----------------------------------------------------------------------------
 
-    def write(
-        self, verb: str, count: int, new: New | None = None, leaving: Sequence[int] = ()
-    ) -> range:
-        """Write an edit: new versions enter, and `leaving` rows leave; returns the new rows."""
-        number, first = self._begun()
+    def begin(self, verb: str, count: int) -> None:
+        """Begin an edit of so many examples, and the entry if that is the first one."""
+        if self._entry is None:
+            self.purge_undone()
+            (number,) = self.take("entry", 1)
+            self._entry = number, self.numbers.row
+            self.numbers = self.numbers.but(position=number)
         self.verb, self.count = self.verb or verb, self.count + count
-        rows = range(0) if new is None else self._write_versions(new)
+
+    def write_vectors(self, rows: Sequence[Row]) -> range:
+        """Write rows of vectors, without their numbers; returns these."""
+        numbers = self.take("vector", len(rows))
+        self.file.insert("vectors", [(n, *row) for n, row in zip(numbers, rows, strict=True)])
+        return numbers
+
+    def write_versions(
+        self, new: Sequence[tuple[Version, str | None]], leaving: Sequence[int]
+    ) -> None:
+        """Write versions that enter, each with who gave its label; `leaving` rows leave."""
+        assert self._entry is not None
+        number, first = self._entry
+        self.file.insert("examples", [version for version, _ in new])
+        self.write_givers(new)
         passing = [row for row in leaving if row >= first]
         leaving = [row for row in leaving if row < first]
         self._switch(leaving, live=0)
-        changes = [(number, row, 1) for row in rows] + [(number, row, 0) for row in leaving]
-        self.file.insert("changes", changes)
+        self.file.insert("changes", [(number, version.row, 1) for version, _ in new])
+        self.file.insert("changes", [(number, row, 0) for row in leaving])
         # Nobody has seen a version that came with the same entry.
         if passing:
             self.passed = True
             self.delete_versions(self.versions(passing))
-        return rows
-
-    def _begun(self) -> tuple[int, int]:
-        """The number of the entry, and the first of its rows."""
-        if self._entry is None:
-            self.purge_undone()
-            (number,) = self._take("entry", 1)
-            self._entry = number, self.numbers.row
-            self.numbers = self.numbers.but(position=number)
-        return self._entry
 
     def write_entry(self, settings: tuple[str | None, str | None]) -> None:
         """Write the entry of all edits, if there were any.
@@ -291,24 +257,6 @@ class Journal:
             row = (self._entry[0], self.at, self.verb, self.count, 0, *settings)
             self.file.insert("journal", [row])
 
-    def _write_versions(self, new: New) -> range:
-        k = len(new.ids)
-        rows = self._take("row", k)
-        vectors: Sequence[int]
-        if k and not isinstance(new.vectors[0], int):
-            vectors = self._take("vector", k)
-            pairs = zip(vectors, new.vectors, strict=True)
-            self.file.insert("vectors", ((number, *row) for number, row in pairs))  # type: ignore[misc]
-        else:
-            vectors = new.vectors  # type: ignore[assignment]
-        columns = (new.labels, new.weights, vectors, new.origins, new.contributors)
-        ids, times, live = map(id_text, new.ids), [self.at] * k, [1] * k
-        each: Iterable[Row] = zip(rows, ids, *columns, times, live, strict=True)
-        versions = [Version(*row) for row in each]
-        self.file.insert("examples", versions)
-        self.write_givers(zip(versions, new.labellers, strict=True))
-        return rows
-
     def _switch(self, rows: Sequence[int], live: int) -> None:
         """Turn versions on or off."""
         if rows:
@@ -316,7 +264,14 @@ class Journal:
 
     def undo(self) -> Row:
         """Undo the last entry that is not undone; returns its row."""
-        return self._turn(self.last(), undone=1)
+        for row in self.file.rows("journal", "WHERE number = ?", (self.numbers.position,)):
+            if row[2] in FORGETS:
+                raise InvalidInput(
+                    f"The last edit, number {row[0]}, forgot {row[3]} example(s): they are nowhere "
+                    f"any more, so it cannot be undone. Add them again if you have them."
+                )
+            return self._turn(row, undone=1)
+        raise InvalidInput("There is nothing to undo: the journal has no entry before.")
 
     def redo(self) -> Row:
         """Do the first entry that is undone again; returns its row."""
@@ -325,28 +280,15 @@ class Journal:
             return self._turn(row, undone=0)
         raise InvalidInput("There is nothing to redo: no entry of the journal is undone.")
 
-    def last(self) -> Row:
-        """The row of the last entry, which can be undone."""
-        for row in self.file.rows("journal", "WHERE number = ?", (self.numbers.position,)):
-            if row[2] in FORGETS:
-                raise InvalidInput(
-                    f"The last edit, number {row[0]}, forgot {row[3]} example(s): they are nowhere "
-                    f"any more, so it cannot be undone. Add them again if you have them."
-                )
-            return row
-        raise InvalidInput("There is nothing to undo: the journal has no entry before.")
-
     def _turn(self, row: Row, undone: int) -> Row:
         number = row[0]
         changes = list(self.file.rows("changes", "WHERE number = ?", (number,)))
         for live in (0, 1):
             self._switch([r for _, r, enters in changes if enters ^ undone == live], live)
         self.file.replace("journal", [(*row[:4], undone, *row[5:])])
-        position = number
-        if undone:
-            where = "SELECT max(number) FROM journal WHERE number < ?"
-            position = self.file.connection.execute(where, (number,)).fetchone()[0] or 0
-        self.numbers = self.numbers.but(position=position)
+        before = "SELECT max(number) FROM journal WHERE number < ?"
+        ((earlier,),) = self.file.fetched(before, (number,))
+        self.numbers = self.numbers.but(position=earlier or 0 if undone else number)
         return row
 
     def purge_undone(self) -> None:
@@ -355,12 +297,8 @@ class Journal:
         numbers = [row[0] for row in self.file.rows("journal", "WHERE number > ?", (position,))]
         if not numbers:
             return
-        brought = [
-            row
-            for number in numbers
-            for _, row, enters in self.file.rows("changes", "WHERE number = ?", (number,))
-            if enters
-        ]
+        changes = self.file.rows_with("changes", "number", numbers)
+        brought = [row for _, row, enters in changes if enters]
         self.file.delete("changes", numbers)
         self.file.delete("journal", numbers)
         self.delete_versions(self.versions(brought))
@@ -381,7 +319,7 @@ class Journal:
         """Delete the vectors that these versions had, and that no version has any more."""
         self.deleted |= bool(versions)
         alone = {one.vector for one in versions}
-        left = self.file.connection.execute("SELECT vector FROM examples").fetchall()
+        left = self.file.fetched("SELECT vector FROM examples")
         alone.difference_update(vector for (vector,) in left)
         self.file.delete("vectors", alone)
 
@@ -397,6 +335,229 @@ def moment_of(at: int) -> datetime:
     return datetime.fromtimestamp(at / 1e6, UTC)
 
 
-def ids_of(versions: Iterable[Version]) -> list[Any]:
-    """The different ids of versions."""
-    return [read_id(text) for text in dict.fromkeys(one.id for one in versions)]
+# -- contributions and their givers --------------------------------------------------------------
+
+# Whether the features, or the label, of a version are withdrawn.
+Rule = Callable[[Version, Givers], bool]
+
+
+class _Step(NamedTuple):
+    """A version in the history of an example.
+
+    enters, leaves : the entries of the journal with which it came and went; None if it is live
+    """
+
+    version: Version
+    givers: Givers
+    enters: int
+    leaves: int | None
+
+
+@dataclass
+class Withdrawal:
+    """The changes of a file after which some contributions were never made.
+
+    deleted : versions that go
+    bared : versions, as they were, whose features go, whether they go themselves or not
+    rewritten : versions that stay, with other features or another label, and who gave the label
+    prolonged : versions that come with one entry as before, and go with a later one or stay (None)
+    gone : the ids of which nothing is left, as texts
+    changed : the ids of examples that get back what they had before
+    erased : the ids of examples that stay as they are, and lose an earlier version
+    features, labels : the versions that lose these, of examples that stay
+    """
+
+    deleted: list[Version] = field(default_factory=list)
+    bared: list[Version] = field(default_factory=list)
+    rewritten: list[tuple[Version, str | None]] = field(default_factory=list)
+    prolonged: dict[int, tuple[Version, int, int | None]] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    erased: list[str] = field(default_factory=list)
+    features: list[Version] = field(default_factory=list)
+    labels: list[Version] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """The number of examples that change or leave."""
+        return len(self.gone) + len(self.changed) + len(self.erased)
+
+    @property
+    def alters(self) -> bool:
+        """Whether an example that stays is another one now."""
+        now = (version.live for version, _ in self.rewritten)
+        return any(now) or any(goes is None for _, _, goes in self.prolonged.values())
+
+    def write(self, journal: Journal) -> None:
+        """Rewrite the history."""
+        file = journal.file
+        file.replace("examples", (version for version, _ in self.rewritten))
+        journal.write_givers(self.rewritten)
+        for version, comes, goes in self.prolonged.values():
+            file.replace("examples", [version.but(live=int(goes is None))])
+            file.delete("changes", [version.row], column=1)
+            changes = [(comes, 1)] if goes is None else [(comes, 1), (goes, 0)]
+            file.insert("changes", ((number, version.row, enters) for number, enters in changes))
+        journal.delete_versions(self.deleted)
+        journal.delete_vectors(self.bared)
+
+    def mark(self, journal: Journal, marker: Marker) -> None:
+        """Mark the ids that leave, and the versions whose vectors are about to be deleted."""
+        vectors = journal.vectors(version.vector for version in self.bared)
+        marks = {marker.id(read_id(one)) for one in self.gone}
+        marks |= {marker.lost(b"features", version) for version in self.features}
+        marks |= {marker.lost(b"label", version) for version in self.labels}
+        for version in self.bared:
+            one, content = read_id(version.id), vectors[version.vector][3]
+            if content is not None:
+                marks |= {marker.content(content), marker.record(one, content)}
+        known = {row[0] for row in journal.file.rows("forgotten")}
+        journal.file.insert("forgotten", ((one,) for one in sorted(marks - known)))
+
+
+def whole(versions: Sequence[Version]) -> Withdrawal:
+    """The withdrawal of all versions of some examples."""
+    gone = list(dict.fromkeys(one.id for one in versions))
+    return Withdrawal(deleted=list(versions), bared=list(versions), gone=gone)
+
+
+def without(journal: Journal, features: Rule, label: Rule) -> Withdrawal:
+    """The withdrawal of the features and of the labels for which these hold."""
+    found = Withdrawal()
+    versions = [Version(*row) for row in journal.file.all_rows("examples")]
+    givers = dict(zip((v.row for v in versions), journal.givers(versions), strict=True))
+    lost = [v for v in versions if features(v, givers[v.row])]
+    named = [v for v in versions if label(v, givers[v.row])]
+    touched = {v.id for v in (*lost, *named)}
+    for one, steps in _histories(journal, versions, givers, touched).items():
+        _withdraw(found, steps, features, label).append(one)
+    gone = set(found.gone)
+    found.features = [v for v in lost if v.id not in gone]
+    found.labels = [v for v in named if v.id not in gone]
+    return found
+
+
+def _histories(
+    journal: Journal, versions: list[Version], givers: dict[int, Givers], touched: set[str]
+) -> dict[str, list[_Step]]:
+    """The versions, oldest first, of these examples."""
+    comes, goes = dict[int, int](), dict[int, int]()
+    for number, row, enters in journal.file.all_rows("changes"):
+        (comes if enters else goes)[row] = number
+    # What was undone goes with the next edit.
+    last = journal.numbers.position
+    histories: dict[str, list[_Step]] = {one: [] for one in touched}
+    for v in versions:
+        if v.id in touched and comes[v.row] <= last:
+            left = goes.get(v.row)
+            left = None if left is None or left > last else left
+            histories[v.id].append(_Step(v, givers[v.row], comes[v.row], left))
+    return {one: sorted(steps, key=lambda step: step.enters) for one, steps in histories.items()}
+
+
+def _withdraw(found: Withdrawal, steps: list[_Step], features: Rule, label: Rule) -> list[str]:
+    """Add what changes in the history of one example; the list that its id belongs to."""
+    # The last features and the last label that stay, and the last version that does: as it was, as
+    # it will be, and who gave its label then.
+    source: _Step | None = None
+    named: _Step | None = None
+    last: tuple[_Step, Version, str | None] | None = None
+    vectors: set[int] = set()
+    withdrawn = False
+    for step in steps:
+        version, givers = step.version, step.givers
+        source = source if features(version, givers) else step
+        named = named if label(version, givers) else step
+        withdrawn = step is not source or step is not named
+        if source is None or named is None:
+            found.deleted.append(version)
+            continue
+        after = version.but(
+            label=named.version.label,
+            vector=source.version.vector,
+            weight=source.version.weight,
+            origin=source.version.origin,
+            contributor=source.givers.features,
+        )
+        giver = named.givers.label
+        if withdrawn and last is not None:
+            came, earlier, whose = last
+            if (after.vector, after.label, giver) == (earlier.vector, earlier.label, whose):
+                # Nothing of it is left: the version before stays in its place.
+                found.deleted.append(version)
+                found.prolonged[earlier.row] = earlier, came.enters, step.leaves
+                continue
+        if after != version or giver != givers.label:
+            found.rewritten.append((after, giver))
+        last = step, after, giver
+        vectors.add(after.vector)
+    found.bared += [step.version for step in steps if step.version.vector not in vectors]
+    if last is None:
+        return found.gone
+    return found.changed if withdrawn else found.erased
+
+
+# -- marks ---------------------------------------------------------------------------------------
+
+# The fact that has the key.
+KEY: Final = "mark-key"
+_SIZE: Final = 16
+
+
+@final
+class Marked(NamedTuple):
+    """The marks that a record meets in this file.
+
+    id : all of an example with its id
+    content : an example that was made from the same, under whatever id
+    record : a version of the example with its id that was made from the same
+    """
+
+    id: bool = False
+    content: bool = False
+    record: bool = False
+
+
+@final
+class Marker:
+    """Makes the marks of records with the key of a file.
+
+    >>> marker = Marker("00" * 32)
+    >>> marker.id(7) == marker.id(7), marker.id(7) == marker.id("7")
+    (True, False)
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = bytes.fromhex(key)
+
+    def _mark(self, kind: bytes, *parts: bytes) -> bytes:
+        made = blake2b(key=self._key, digest_size=_SIZE, person=kind)
+        for part in parts:
+            made.update(len(part).to_bytes(8))
+            made.update(part)
+        return made.digest()
+
+    def id(self, one: Id) -> bytes:
+        """The mark of an example that is gone."""
+        return self._mark(b"id", id_text(one).encode())
+
+    def content(self, content: bytes) -> bytes:
+        """The mark of what an example was made from."""
+        return self._mark(b"content", content)
+
+    def record(self, one: Id, content: bytes) -> bytes:
+        """The mark of a version: what an example was made from, under its id."""
+        return self._mark(b"record", id_text(one).encode(), content)
+
+    def lost(self, kind: bytes, version: Version) -> bytes:
+        """The mark of the b"features" or the b"label" of one version, which its example lost."""
+        # A version in copies of one file, and in no other file.
+        version_in_copies = str(version.row), version.id, str(version.at)
+        return self._mark(kind, *(part.encode() for part in version_in_copies))
+
+    def found(self, marks: set[bytes], one: Id, content: bytes | None) -> Marked:
+        """The marks of a record that are among these."""
+        if content is None:
+            return Marked(self.id(one) in marks)
+        every = (self.id(one), self.content(content), self.record(one, content))
+        return Marked(*(each in marks for each in every))

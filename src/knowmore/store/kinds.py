@@ -3,28 +3,39 @@
 A fitted estimator is more than its parameters and examples: a kernel width, a noise or a grid may
 have been chosen by examples that were there first. These are its `state`, which a file keeps until
 examples are forgotten: then the others choose again.
+
+Values as text and bytes, and back: nothing in a file names a class or can be run.
+
+Texts are JSON in ASCII, so that any string survives, also one with NUL or half a surrogate pair.
+Kernels and other settings have short names of our own. Whatever is not as it was written raises
+some error; the caller says which file is damaged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
+from functools import cache
+from json import dumps, loads
+from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, Final
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.gaussian_process import kernels as standard
+from sklearn.gaussian_process.kernels import Kernel
 
 import knowmore.estimators as known
-from knowmore._base import Array, a_type, some
+from knowmore import kernels, subspaces
+from knowmore._base import Array, Id, a_type, is_real, is_whole, some
 from knowmore._living import Living
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators import EditableEstimator, LinearGP, names_in, note_names, unnamed
 from knowmore.examples import Examples
 from knowmore.linalg import Earlier, Grid, Sums
 from knowmore.models import Forest, KernelModel, LinearModel
-from knowmore.store.codec import plain, valued
-from knowmore.subspaces import Eigenspace, EigenspaceLDA, EigenspacePCA, SubspaceMonitor
 from knowmore.transfer import NPlusOneClassifier, OneShotClassifier, Scores
 
 # Kinds that hold examples with ids, or whose rows a file can hold for them.
@@ -41,10 +52,10 @@ LIVING: Final[dict[str, type]] = {
 }
 # Kinds that are a few arrays.
 VALUES: Final[dict[str, type]] = {
-    "pca": EigenspacePCA,
-    "lda": EigenspaceLDA,
-    "eigenspace": Eigenspace,
-    "monitor": SubspaceMonitor,
+    "pca": subspaces.EigenspacePCA,
+    "lda": subspaces.EigenspaceLDA,
+    "eigenspace": subspaces.Eigenspace,
+    "monitor": subspaces.SubspaceMonitor,
     "landmarks": known.Landmarks,
     "intersection-map": known.IntersectionMap,
 }
@@ -302,3 +313,339 @@ def _few(examples: Examples) -> Examples:
         rows = rows[:1]
     kept = [examples.names[row] for row in rows]
     return Examples.of(examples.X[rows], examples.labels[rows], tuple(kept), np.ones(len(rows)))
+
+
+# -- values as text ------------------------------------------------------------------------------
+
+# Each kernel by its name in files. A name is for ever.
+KERNELS: Final[dict[str, Any]] = {
+    "rbf": standard.RBF,
+    "matern": standard.Matern,
+    "rational-quadratic": standard.RationalQuadratic,
+    "exp-sine-squared": standard.ExpSineSquared,
+    "dot-product": standard.DotProduct,
+    "pairwise": standard.PairwiseKernel,
+    "constant": standard.ConstantKernel,
+    "white": standard.WhiteKernel,
+    "sum": standard.Sum,
+    "product": standard.Product,
+    "power": standard.Exponentiation,
+    "compound": standard.CompoundKernel,
+    "intersection": kernels.HistogramIntersection,
+    "additive-chi-squared": kernels.AdditiveChiSquared,
+    "chi-squared": kernels.ChiSquared,
+    "exponential-intersection": kernels.ExponentialIntersection,
+    "on": kernels.On,
+    "task": kernels.Task,
+}
+_KERNEL_NAMES: Final = {kind: name for name, kind in KERNELS.items()}
+# The types of vectors in a file, by the bytes of a number.
+# Bits of an id: Python refuses to print much longer numbers.
+_LONG: Final = 10_000
+_TYPES: Final = {1: "<u1", 2: "<f2", 4: "<f4", 8: "<f8"}
+_LARGEST: Final = 2**31
+
+
+# -- settings ------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """A parameter as what JSON can write; everything but that is an object with one key."""
+    if value is None or isinstance(value, (bool, np.bool_)):
+        return value if value is None else bool(value)
+    if is_whole(value):
+        return int(value)
+    if is_real(value):
+        return float(value)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist(), "type": value.dtype.str}
+    if isinstance(value, (list, tuple)):
+        return {"list" if isinstance(value, list) else "tuple": [plain(one) for one in value]}
+    if isinstance(value, Mapping):
+        return {"dict": [[plain(key), plain(one)] for key, one in value.items()]}
+    if isinstance(value, slice):
+        return {"slice": [plain(part) for part in (value.start, value.stop, value.step)]}
+    if isinstance(value, Grid):
+        centres = value.centres.tolist()
+        return {"grid": value.exponents.tolist(), "bits": value.bits, "centres": centres}
+    if isinstance(value, subspaces.Truncation):
+        return {"truncation": [value.rank, value.fraction, value.tolerance]}
+    kind: Any = type(value)
+    if kind in _KERNEL_NAMES:
+        parameters = value.get_params(deep=False)
+        listed = {name: plain(parameters[name]) for name in _parameters(kind)}
+        return {"kernel": _KERNEL_NAMES[kind], "with": listed}
+    if isinstance(value, Kernel) or callable(value):
+        raise InvalidInput(
+            f"{value!r} cannot be written to a file: only kernels of scikit-learn and of knowmore "
+            f"have a name there, since a file must not run anybody's code. Use one of these."
+        )
+    raise InvalidInput(f"A setting is {a_type(value)}, which cannot be written: {value!r}.")
+
+
+def valued(found: Any) -> Any:
+    """The value that `plain` was given."""
+    match found:
+        case None | bool() | int() | float() | str():
+            return found
+        case {"array": list(values), "type": str(kind)}:
+            if np.dtype(kind).kind not in "biufU":
+                raise ValueError(f"numbers of type {kind}")
+            # Room for longer texts than there are could take any amount of memory.
+            return np.array(values, dtype="U" if np.dtype(kind).kind == "U" else kind)
+        case {"list": list(values)}:
+            return [valued(one) for one in values]
+        case {"tuple": list(values)}:
+            return tuple(valued(one) for one in values)
+        case {"dict": list(pairs)}:
+            return {valued(key): valued(one) for key, one in pairs}
+        case {"slice": [start, stop, step]}:
+            return slice(start, stop, step)
+        case {"grid": list(exponents), "bits": int(bits)}:
+            # Earlier files have no centres.
+            return Grid(np.array(exponents, dtype=np.int64), bits, found.get("centres"))
+        case {"truncation": [rank, fraction, tolerance]}:
+            return subspaces.Truncation(rank, fraction, tolerance)
+        case {"kernel": str(name), "with": dict(parameters)}:
+            made = KERNELS[name]
+            if set(parameters) != set(_parameters(made)):
+                raise ValueError(f"a kernel with the parameters {set(parameters)}")
+            return made(**{name: valued(one) for name, one in parameters.items()})
+    raise ValueError(f"an unknown setting: {str(found)[:80]}")
+
+
+@cache
+def _parameters(kind: Any) -> tuple[str, ...]:
+    return tuple(inspect.signature(kind).parameters)
+
+
+# -- ids, labels, texts --------------------------------------------------------------------------
+
+
+def id_text(one: Id) -> str:
+    """An id as text."""
+    if isinstance(one, str):
+        return quoted(one)
+    if one.bit_length() > _LONG:
+        raise InvalidInput(
+            f"An id has {one.bit_length():,} bits, but no more than {_LONG:,} may be."
+        )
+    return str(one)
+
+
+def read_id(text: Any) -> Id:
+    """The id of a text."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    one = loads(text)
+    if type(one) not in (int, str):
+        raise ValueError("an id that is neither a number nor a string")
+    return one  # type: ignore[no-any-return]
+
+
+def text_of(one: Any) -> str | None:
+    """A string as text; None stays None."""
+    if one is None:
+        return None
+    if not isinstance(one, str):
+        raise InvalidInput(
+            f"Contributors and origins are strings, but {one!r} is {a_type(one)}. Give a str."
+        )
+    return quoted(one)
+
+
+def string(text: Any) -> str | None:
+    """The string of a text; None stays None."""
+    if text is None:
+        return None
+    one = loads(text)
+    if not isinstance(one, str):
+        raise ValueError("a text that is no string")
+    return one
+
+
+def label_texts(labels: Array) -> list[str]:
+    """Labels or targets, (n,) or (n, q), as texts."""
+    if labels.ndim == 2:
+        return [dumps(row) for row in labels.tolist()]
+    if labels.dtype.kind == "f":
+        return [dumps(one) for one in labels.tolist()]
+    known = {one: dumps(one) for one in set(labels.tolist())}
+    return [known[one] for one in labels.tolist()]
+
+
+class OtherLabels(ValueError):
+    """Labels of another type than the labels in the file."""
+
+
+def label_type(labels: Array) -> list[Any]:
+    """The kind of NumPy type of labels, and how many targets; None: one, not in a row."""
+    return [labels.dtype.kind, None if labels.ndim == 1 else labels.shape[1]]
+
+
+def read_labels(label_type: list[Any], texts: list[Any]) -> Array:
+    """The labels of these texts, of a type that `label_type` returned."""
+    kind, targets = label_type
+    known: dict[Any, Any] = {}
+    values = [known[t] if t in known else known.setdefault(t, loads(t)) for t in texts]
+    wanted: Any = {"b": bool, "i": int, "f": float, "U": str}[kind]
+    flat = values if targets is None else [one for row in values for one in row]
+    if not all(type(one) is wanted for one in flat):
+        raise OtherLabels("labels of another type")
+    shape = (len(texts),) if targets is None else (len(texts), targets)
+    labels = np.array(flat, {"i": np.int64, "f": np.float64}.get(kind, wanted)).reshape(shape)
+    if kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("targets that are not finite")
+    return labels
+
+
+# -- arrays --------------------------------------------------------------------------------------
+
+
+def narrow_rows(X: Array, given: Any) -> list[bytes]:
+    """The bytes of each row of X (n, d) in the narrowest type that keeps it.
+
+    The type of a row follows from its own values, so that it says nothing of other rows, and is at
+    least as wide as that which was `given`.
+
+    given : X as it was before it became float64: a table of any kind
+    """
+    X, width = np.ascontiguousarray(X, "<f8"), _width(given)
+    if width >= 8:
+        return row_bytes(X)
+    found, rest = [b""] * len(X), np.arange(len(X))
+    for size, kind in _TYPES.items():
+        if size >= width:
+            with np.errstate(over="ignore", invalid="ignore"):
+                narrow = X[rest].astype(kind)
+            kept = (narrow.astype("<f8").view("<u8") == X[rest].view("<u8")).all(axis=1)
+            for i, data in zip(rest[kept], row_bytes(narrow[kept]), strict=True):
+                found[i] = data
+            rest = rest[~kept]
+    return found
+
+
+def _width(given: Any) -> int:
+    """The bytes of a number in a table, 8 unless it is known to have fewer."""
+    types = getattr(given, "dtypes", None)
+    types = [getattr(given, "dtype", None)] if types is None else list(types)
+    kinds = [kind for kind in types if isinstance(kind, np.dtype) and kind.kind in "fiub"]
+    return max(kind.itemsize for kind in kinds) if kinds and len(kinds) == len(types) else 8
+
+
+def row_bytes(X: Array) -> list[bytes]:
+    """The bytes of each row of X (n, d), which is in one piece."""
+    data, size = X.tobytes(), X.itemsize * X.shape[1]
+    return [data[begin : begin + size] for begin in range(0, len(data), size)]
+
+
+def read_rows(blobs: list[Any], d: int) -> Array:
+    """The rows, (n, d) of float64, with these bytes."""
+    sizes = {len(blob) for blob in blobs}
+    if len(sizes) == 1:
+        kind = _TYPES[_exactly(sizes.pop(), d)]
+        X = np.frombuffer(b"".join(blobs), kind).reshape(len(blobs), d)
+        X = X.astype(np.float64)
+    else:
+        X = np.empty((len(blobs), d))
+        for row, blob in zip(X, blobs, strict=True):
+            row[:] = np.frombuffer(blob, _TYPES[_exactly(len(blob), d)])
+    if not np.isfinite(X).all():
+        raise ValueError("a feature that is not finite")
+    return X
+
+
+def _exactly(size: int, d: int) -> int:
+    """size / d, which must be a whole number."""
+    if d < 1 or size % d:
+        raise ValueError("a vector of another length")
+    return size // d
+
+
+def form_of(array: Array) -> list[Any]:
+    """The type, the shape and the order of an array of numbers; "F" if columns come first."""
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(f"An array is of type {array.dtype}, which cannot be written.")
+    by_column = array.flags.f_contiguous and not array.flags.c_contiguous
+    kind = array.dtype.newbyteorder("<").str
+    return [kind, list(array.shape), "F" if by_column else "C"]
+
+
+def read_array(form: list[Any], data: bytes) -> Array:
+    """The array of these bytes and the form that `form_of` returned, writable; a copy."""
+    kind, shape, order = form
+    if np.dtype(kind).kind not in "biuf" or order not in ("C", "F"):
+        raise ValueError(f"an array of type {kind}")
+    found = np.frombuffer(data, kind).reshape(tuple(shape))
+    return found.astype(found.dtype.newbyteorder("="), order=order)
+
+
+def bytes_of(array: Array) -> bytes:
+    """An array in little-endian bytes, rows first."""
+    return np.ascontiguousarray(array).astype(form_of(array)[0], copy=False).tobytes()
+
+
+# -- frozen values -------------------------------------------------------------------------------
+
+# Frozen values by their names in files.
+_VALUES: Final[dict[str, type]] = {
+    "eigenspace": subspaces.Eigenspace,
+    "rounding": subspaces.Rounding,
+    "discriminant": subspaces.Discriminant,
+    "class-means": subspaces.ClassMeans,
+    "spread": subspaces.Spread,
+    "reference": subspaces.Reference,
+    "measures": subspaces.Measures,
+    "window": subspaces.Window,
+}
+_VALUE_NAMES: Final = {kind: name for name, kind in _VALUES.items()}
+
+
+def described(value: Any, keep: Callable[[Array], dict[str, Any]]) -> Any:
+    """A frozen value as JSON can write it; `keep` returns what stands for an array."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return keep(value)
+    if isinstance(value, known.LandmarkMap):
+        settings = [plain(value.given), plain(value.kernel), value.changed]
+        held = [keep(one) for one in (value.examples.X, value.used, value.L)]
+        return {"landmarks": settings, "arrays": held, "ids": plain(list(value.examples.names))}
+    if type(value) in _VALUE_NAMES:
+        parts = {name: described(getattr(value, name), keep) for name in _fields(type(value))}
+        return {"value": _VALUE_NAMES[type(value)], "of": parts}
+    if isinstance(value, tuple) and any(is_dataclass(one) for one in value):
+        return {"several": [described(one, keep) for one in value]}
+    return {"plain": plain(value)}
+
+
+def built(found: Any, arrays: dict[str, Array]) -> Any:
+    """The value that `described` was given; raises any error if it makes no sense."""
+    match found:
+        case {"kept": str(name)}:
+            return arrays[name]
+        case {"several": list(parts)}:
+            return tuple(built(one, arrays) for one in parts)
+        case {"plain": value}:
+            return valued(value)
+        case {"value": str(name), "of": dict(parts)}:
+            kind = _VALUES[name]
+            if not _required(kind) <= set(parts) <= set(_fields(kind)):
+                raise ValueError(f"a value with the parts {set(parts)}")
+            return kind(**{part: built(one, arrays) for part, one in parts.items()})
+        case {"landmarks": [given, kernel, bool(changed)], "arrays": list(held), "ids": ids}:
+            X, used, L = (built(one, arrays) for one in held)
+            examples = Examples.of(X, np.zeros(len(X)), tuple(valued(ids)))
+            return known.LandmarkMap(valued(given), examples, valued(kernel), used, L, changed)
+    raise ValueError("an unknown value")
+
+
+def _fields(kind: type) -> tuple[str, ...]:
+    """The fields of a frozen value, in their order."""
+    return tuple(inspect.signature(kind).parameters)
+
+
+def _required(kind: type) -> set[str]:
+    """The fields without a default. Files of earlier versions may lack the others."""
+    given = inspect.signature(kind).parameters.values()
+    return {one.name for one in given if one.default is one.empty}

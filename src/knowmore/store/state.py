@@ -1,9 +1,14 @@
-"""The state in memory of a file: made from nothing, from caches, or from an earlier state.
+"""The state of a file in memory and on disk: created, read, followed, saved, loaded and restored.
 
-Some estimators need more than examples: support tasks, or a source, the model that they start from.
+A state is made from nothing, from caches, or from an earlier state. Some estimators need more than
+examples: support tasks, or a source, the model that they start from. Support tasks are arrays in
+the file. A source is a file of its own, named by its path from the folder of this one, so that both
+can move together, and by the digest of the model in it.
 
-Support tasks are arrays in the file. A source is a file of its own, named by its path from the
-folder of this one, so that both can move together, and by the digest of the model in it.
+Any estimator of the library can be saved, and is read with the same answers to the last bit. An
+estimator that holds examples becomes a living model with one entry in its journal. Of the others a
+file has what they learnt: numbers, and arrays of them. The factors of a forest's leaves are not in
+the file: a forest that is read answers as a fresh fit of its examples does, to the last bit.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
@@ -18,59 +24,82 @@ from hashlib import blake2b
 from itertools import islice
 from json import dumps
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from knowmore._base import Array, a_type, check_free
+from knowmore._base import (
+    Array,
+    Id,
+    a_type,
+    check_free,
+    check_name,
+    check_writable,
+    part_of,
+    some,
+    write_errors,
+)
+from knowmore._base import File as Name
 from knowmore._living import Living
 from knowmore.edits import Add, Relabel, Remove
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
+from knowmore.estimators import LinearGP, fitted
 from knowmore.examples import Examples, new_serials
 from knowmore.kernels import describe_difference
 from knowmore.models import Forest, max_variance
-from knowmore.store import codec, kinds
-from knowmore.store.cache import FactorCache, Kept, keep, kept, read_sums
-from knowmore.store.changing import next_id
-from knowmore.store.codec import bytes_of, id_text, label_texts, plain, valued
-from knowmore.store.file import File, damaged
-from knowmore.store.journal import FORGETS, Journal, Numbers, Version
-from knowmore.store.work import HeldState, examples_of, live_index, split
+from knowmore.store import kinds
+from knowmore.store.cache import FactorCache, read_arrays, read_sums, write_arrays, write_sums
+from knowmore.store.changing import Change, next_id
+from knowmore.store.file import (
+    TABLES,
+    File,
+    check_size,
+    damaged,
+    make,
+    put_in_place,
+    reported,
+)
+from knowmore.store.journal import (
+    FORGETS,
+    KEY,
+    Journal,
+    Marker,
+    Numbers,
+    Version,
+    Withdrawal,
+    without,
+)
+from knowmore.store.kinds import (
+    bytes_of,
+    id_text,
+    label_texts,
+    plain,
+    read_id,
+    string,
+    valued,
+)
+from knowmore.store.verification import clean, recover
+from knowmore.store.work import (
+    About,
+    HeldState,
+    Work,
+    examples_of,
+    live_index,
+    live_versions,
+    restored,
+    split,
+)
 from knowmore.transfer import NPlusOneClassifier, OneShotClassifier, Scores
 
 # -- what an estimator needs besides its examples ------------------------------------------------
 
 
 SUPPORT = "support/"
-# The files of estimators that were loaded or saved.
+# The files of estimators that were loaded or saved: sources of others, maybe.
 _homes: WeakKeyDictionary[Any, Path] = WeakKeyDictionary()
 # The files whose sources are being loaded.
 _loading: ContextVar[tuple[Path, ...]] = ContextVar("_loading", default=())
-
-
-def note_home(estimator: Any, path: Path) -> Any:
-    """Remember that the file at `path` holds an estimator, and return the estimator."""
-    _homes[estimator] = path
-    return estimator
-
-
-def facts_of(estimator: Any, path: Path) -> dict[str, Any]:
-    """The facts in a file at `path` about the supports or the source of an estimator."""
-    can = kinds.capabilities(kinds.kind_of(estimator))
-    if can.has_source:
-        return {"source": _noted(estimator, path)}
-    if can.has_supports:
-        return {"supports": list(_supports(estimator))}
-    return {}
-
-
-def arrays_of(estimator: Any) -> list[Kept]:
-    """The supports of an estimator as arrays."""
-    if not kinds.capabilities(kinds.kind_of(estimator)).has_supports:
-        return []
-    found = _supports(estimator).values()
-    return [Kept(f"{SUPPORT}{i}", X) for i, X in enumerate(found)]
 
 
 def _supports(estimator: OneShotClassifier) -> dict[str, Array]:
@@ -83,7 +112,7 @@ def attach(file: File, estimator: Any, facts: dict[str, Any]) -> None:
     """Give an estimator the supports or the source that its file notes."""
     can = kinds.capabilities(facts["kind"])
     if can.has_supports:
-        arrays = kept(file, facts.get("arrays", {}))
+        arrays = read_arrays(file, facts.get("arrays", {}))
         with file.understood("supports"):
             names = facts["supports"]
             estimator.supports = {
@@ -120,8 +149,6 @@ def _found(file: File, facts: dict[str, Any]) -> Any:
         if "classes" in noted:
             return Scores(valued(noted["classes"]))
         path, wanted = (file.path.parent / noted["path"]).resolve(), str(noted["digest"])
-    from knowmore.store.saving import load
-
     chain = (*_loading.get(), file.path)
     if path in chain:
         raise InvalidInput(
@@ -171,7 +198,7 @@ def digest(estimator: Any) -> str:
 _BLOCK = 4096
 
 
-def load(
+def read_state(
     file: File, facts: dict[str, Any], before: HeldState | None, cache: FactorCache
 ) -> HeldState:
     """The state of a file, checked.
@@ -189,21 +216,15 @@ def load(
     file.all_rows("changes")
     versions = [Version(*row) for row in file.all_rows("examples")]
     with file.understood("examples"):
-        live = sorted((one for one in versions if one.live), key=lambda one: one.vector)
+        live = live_versions(versions)
         index = live_index(live)
     attach(file, estimator, facts)
     if facts["state"] is not None:
         with file.understood("settings"):
             kinds.set_columns(estimator, facts["columns"])
-        try:
-            fitted = _fitted(file, estimator, facts, live, before, cache)
-        except (KnowmoreError, MemoryError, sqlite3.Error):
-            raise
-        # Numbers that contradict each other raise anything.
-        except Exception as error:
-            raise damaged(file.path, "its settings and examples contradict each other") from error
-        estimator = fitted
-    return HeldState(file.stamp, estimator, facts, numbers, index)
+        with file.understood("settings and examples", "contradict each other"):
+            estimator = _fitted(file, estimator, facts, live, before, cache)
+    return HeldState(file.stamp, estimator, facts, index)
 
 
 def _fitted(
@@ -225,7 +246,7 @@ def _fitted(
         followed = _followed(file, facts, live, before)
         if followed is not None:
             return estimator.holding(followed)
-    examples = examples_of(facts, live, {row[0]: row for row in file.all_rows("vectors")})
+    examples = examples_of(file, facts, live, {row[0]: row for row in file.all_rows("vectors")})
     value = None
     if kinds.capabilities(facts["kind"]).has_factor and len(examples.counted):
         numbers = np.array([one.vector for one in live], dtype=np.int64)
@@ -238,11 +259,11 @@ def fresh(file: File, facts: dict[str, Any], versions: Sequence[Version]) -> tup
 
     If `facts` have no state, the examples choose it.
     """
-    live = sorted((one for one in versions if one.live), key=lambda one: one.vector)
+    live = live_versions(versions)
     estimator = kinds.unfitted(facts["kind"], facts["parameters"])
     attach(file, estimator, facts)
     kinds.set_columns(estimator, facts["columns"])
-    examples = examples_of(facts, live, {row[0]: row for row in file.all_rows("vectors")})
+    examples = examples_of(file, facts, live, {row[0]: row for row in file.all_rows("vectors")})
     if facts["state"] is None:
         return kinds.chosen_by(estimator, examples), examples
     if not estimator.keeps_rows:
@@ -286,8 +307,7 @@ def _joined(
     places = {vector: place for place, (_, vector) in enumerate(before.index.values())}
     rows = [places.get(one.vector, -1) for one in live]
     missing = [one for one, row in zip(live, rows, strict=True) if row < 0]
-    journal = Journal(file, before.numbers)
-    new = examples_of(facts, missing, journal.vectors(one.vector for one in missing))
+    new = examples_of(file, facts, missing)
     at = np.array(rows, dtype=np.int64)
     old = at >= 0
     X = np.empty((len(live), (new if missing else held).X.shape[1]))
@@ -296,11 +316,7 @@ def _joined(
         X[~old] = new.X
     first = len(live) if old.all() else int(old.argmin())
     serials = np.append(held.serials[at[:first]], new_serials(len(live) - first))
-    labels = codec.LabelType(*facts["labels"]).read([one.label for one in live])
-    weights = np.array([one.weight for one in live], dtype=float)
-    ids = [codec.read_id(one.id) for one in live]
-    following = next_id(Numbers(*facts["numbers"]).next_id, ids)
-    return Examples.restored(ids, X, labels, weights, serials, following)
+    return restored(facts, live, X, serials)
 
 
 def _edited(
@@ -321,13 +337,12 @@ def _edited(
         forest = forest.apply(Remove(leaving))
     changed = [one for one in live if one.vector in held and held[one.vector][0] != one.row]
     if changed:
-        labels = codec.LabelType(*facts["labels"]).read([one.label for one in changed])
-        forest = forest.apply(Relabel(tuple(codec.read_id(v.id) for v in changed), labels))
+        labels = kinds.read_labels(facts["labels"], [one.label for one in changed])
+        forest = forest.apply(Relabel(tuple(kinds.read_id(v.id) for v in changed), labels))
     if coming:
-        vectors = Journal(file, before.numbers).vectors(one.vector for one in coming)
-        new = examples_of(facts, coming, vectors)
+        new = examples_of(file, facts, coming)
         forest = forest.apply(Add(new.X, new.labels, new.names, new.weights))
-    ids = map(codec.read_id, (one.id for one in live))
+    ids = map(kinds.read_id, (one.id for one in live))
     return replace(forest, next_id=next_id(Numbers(*facts["numbers"]).next_id, ids))
 
 
@@ -366,14 +381,15 @@ def _caught_up(file: File, made: Any, facts: dict[str, Any], begin: int, end: in
         return None
     journal = Journal(file, Numbers(*facts["numbers"]))
     net: dict[int, int] = {}
-    for _, row, enters in journal.changes(low, high):
+    where = "WHERE number > ? AND number <= ? ORDER BY number, row"
+    for _, row, enters in file.rows("changes", where, (low, high)):
         sign = (1 if enters else -1) * (1 if end > begin else -1)
         net[row] = net.get(row, 0) + sign
     try:
         for sign in (1, -1):
             rows = [row for row, total in net.items() if total == sign]
             made = _add_all(file, made, facts, journal.versions(rows), sign)
-    except codec.OtherLabels:
+    except kinds.OtherLabels:
         # The file was empty in between.
         return None
     return made
@@ -383,10 +399,9 @@ def _add_all(
     file: File, made: Any, facts: dict[str, Any], versions: Sequence[Version], sign: int
 ) -> Any:
     """The linear model with these versions, or without them if `sign` is -1."""
-    journal, rest, sums = Journal(file, Numbers()), iter(versions), made.model_.sums
+    rest, sums = iter(versions), made.model_.sums
     while block := list(islice(rest, _BLOCK)):
-        vectors = journal.vectors(one.vector for one in block)
-        examples = examples_of(facts, block, vectors)
+        examples = examples_of(file, facts, block)
         parts = examples.X, examples.labels, examples.weights
         part = made.sums_of(*parts)
         sums = sums + part if sign > 0 else sums - part
@@ -409,7 +424,20 @@ def create(path: Path, estimator: Any, timeout: float) -> None:
             "A new file is made with an unfitted estimator, whose settings it takes. Write a "
             "fitted one with save(path), and open that."
         )
-    facts = {
+    facts, arrays = _first_facts(estimator, path)
+
+    def write(file: File) -> None:
+        journal = Journal(file, Numbers())
+        facts["arrays"] = write_arrays(journal, arrays)
+        file.write_facts(facts | {"numbers": list(journal.numbers)})
+
+    make(path, write, timeout)
+
+
+def _first_facts(estimator: Any, path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The facts of a file without examples, and its arrays."""
+    kind, arrays = kinds.kind_of(estimator), dict[str, Array]()
+    facts: dict[str, Any] = {
         "kind": kind,
         "parameters": kinds.parameters(estimator),
         "numbers": list(Numbers()),
@@ -417,17 +445,359 @@ def create(path: Path, estimator: Any, timeout: float) -> None:
         "labels": None,
         "state": None,
         "notes": {},
-        **facts_of(estimator, path),
     }
-    arrays = arrays_of(estimator)
-    file = File(path, timeout=timeout, create=True)
+    if kinds.capabilities(kind).has_source:
+        facts["source"] = _noted(estimator, path)
+    if kinds.capabilities(kind).has_supports:
+        supports = _supports(estimator)
+        facts["supports"] = list(supports)
+        arrays = {f"{SUPPORT}{i}": X for i, X in enumerate(supports.values())}
+    return facts, arrays
 
-    def write() -> None:
-        number, facts["arrays"] = keep(file, 1, arrays)
-        facts["numbers"] = list(Numbers(array=number))
-        file.write_facts(facts)
 
+# -- saving and loading ---------------------------------------------------------------------------
+
+# Where an estimator has what it learnt.
+_LEARNT: Final = {
+    "pca": ("eigenspace_",),
+    "lda": ("model_",),
+    "monitor": ("model_",),
+    "landmarks": ("map_",),
+    "intersection-map": ("step_", "levels_"),
+}
+
+
+def save(estimator: Any, path: Name) -> None:
+    """Write a fitted estimator of the library, or an `Eigenspace`, to a file: all, or nothing.
+
+    What was there before is replaced. `load` reads it, and `knowmore.open` if it holds examples.
+    """
+    kind = kinds.kind_of(estimator)
+    check_name(path)
+    target = Path(os.path.realpath(path))
+    check_writable(target)
+    with write_errors(target), part_of(target, put_in_place) as part:
+        make(part, lambda file: _write(file, target, kind, estimator))
+    if kind != "eigenspace":
+        _homes[estimator] = target
+
+
+def load(path: Name) -> Any:
+    """The estimator in a file of `save`, or of a living model: a copy in memory.
+
+    Its answers are the same to the last bit; a forest's are, to the last bit, those of a fresh fit
+    of its examples. To edit it does not touch the file.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from knowmore import EigenspacePCA
+    >>> pca = EigenspacePCA(2).fit(np.random.default_rng(0).normal(size=(20, 5)))
+    >>> with TemporaryDirectory() as folder:
+    ...     pca.save(f"{folder}/pca.km")
+    ...     bool((load(f"{folder}/pca.km").components_ == pca.components_).all())
+    True
+    """
+    check_name(path)
+    target = Path(os.path.realpath(path))
+    file = File(target)
     try:
-        file.make(write)
+        with file.reading():
+            check_size(file)
+            facts = file.facts()
+            with file.understood("settings"):
+                kind, holds = facts["kind"], facts.get("holds")
+                if kind not in kinds.KINDS:
+                    raise ValueError(f"kind {kind}")
+            if holds == "values":
+                estimator = _read_value(file, facts)
+            elif holds == "sums":
+                estimator = _read_sums(file, facts)
+            else:
+                estimator = read_state(file, facts, None, FactorCache()).estimator
+        if holds is None:
+            recover(file)
     finally:
         file.close()
+    if kind != "eigenspace":
+        _homes[estimator] = target
+    return estimator
+
+
+def _write(file: File, target: Path, kind: str, estimator: Any) -> None:
+    if kind not in kinds.LIVING:
+        _write_value(file, kind, estimator)
+    elif not estimator.keeps_rows:
+        _write_sums(file, kind, estimator)
+    else:
+        _write_living(file, target, kind, estimator)
+
+
+def _write_living(file: File, target: Path, kind: str, estimator: Any) -> None:
+    living = estimator.editable_
+    examples: Examples = living.examples
+    facts, arrays = _first_facts(estimator, target)
+    journal = Journal(file, Numbers(next_id=examples.next_id))
+    facts["arrays"] = write_arrays(journal, arrays)
+    facts |= {"numbers": list(journal.numbers), "labels": kinds.label_type(examples.labels)}
+    file.write_facts(facts)
+    work = Work(file, HeldState("", estimator, facts, {}))
+    columns = examples.X, examples.labels, examples.names, examples.weights
+    work.enter("save", Change(estimator, Add(*columns)), About())
+    factor = FactorCache()
+    order = np.arange(1, len(examples) + 1)
+    if kinds.capabilities(kind).has_factor and len(examples.counted):
+        factor.write(work.journal, living, order)
+    work.finish(factor)
+
+
+def _write_sums(file: File, kind: str, estimator: LinearGP) -> None:
+    fitted(estimator, "model_")
+    facts = {
+        "kind": kind,
+        "holds": "sums",
+        "parameters": kinds.parameters(estimator),
+        "columns": kinds.columns(estimator),
+        "state": kinds.state(estimator),
+    }
+    write_sums(Journal(file, Numbers()), estimator, "")
+    file.write_facts(facts)
+
+
+def _read_sums(file: File, facts: dict[str, Any]) -> LinearGP:
+    with file.understood("settings"):
+        estimator = kinds.unfitted(facts["kind"], facts["parameters"])
+        kinds.set_columns(estimator, facts["columns"])
+        empty = kinds.linear(estimator, facts["state"])
+        file.all_rows("arrays")
+        found = read_sums(file, empty.model_.sums.grid, "")
+        if found is None:
+            raise ValueError("sums that make no sense")
+        return kinds.linear(estimator, facts["state"], found[1])
+
+
+# -- frozen values -------------------------------------------------------------------------------
+
+
+def _write_value(file: File, kind: str, estimator: Any) -> None:
+    arrays: dict[str, Array] = {}
+
+    def keep(array: Array) -> dict[str, Any]:
+        name = f"value/{len(arrays)}"
+        arrays[name] = array
+        return {"kept": name}
+
+    facts: dict[str, Any] = {"kind": kind, "holds": "values"}
+    if kind == "eigenspace":
+        facts["value"] = kinds.described(estimator, keep)
+    else:
+        facts |= {
+            "parameters": kinds.parameters(estimator),
+            "value": {
+                name: kinds.described(fitted(estimator, name), keep) for name in _LEARNT[kind]
+            },
+            "columns": kinds.columns(estimator),
+        }
+    facts["arrays"] = write_arrays(Journal(file, Numbers()), arrays)
+    file.write_facts(facts)
+
+
+def _read_value(file: File, facts: dict[str, Any]) -> Any:
+    arrays = read_arrays(file, facts["arrays"])
+    with file.understood("value"):
+        if facts["kind"] == "eigenspace":
+            value = kinds.built(facts["value"], arrays)
+            if type(value) is not kinds.VALUES["eigenspace"]:
+                raise ValueError("no eigenspace")
+            return value
+        estimator = kinds.unfitted(facts["kind"], facts["parameters"])
+        kinds.set_columns(estimator, facts["columns"])
+        for name in _LEARNT[facts["kind"]]:
+            setattr(estimator, name, kinds.built(facts["value"][name], arrays))
+        return estimator
+
+
+# -- a copy in the place of a model --------------------------------------------------------------
+
+
+class Restored(NamedTuple):
+    """The result of `restore`.
+
+    examples : how many the model holds now
+    forgotten : the ids of examples that are in the copy, and had been forgotten since: they were
+        forgotten again
+    changed : the ids of examples that stay, without features or labels that had been forgotten
+    warning : why what had been forgotten may be back, and what to do; "" if there is no reason
+    """
+
+    examples: int
+    forgotten: list[Id]
+    changed: list[Id]
+    warning: str
+
+
+def restore(path: Name, copy: Name, *, again: bool = False) -> Restored:
+    """Put a copy of a model in the place of the model, whose journal goes: all of it, or nothing.
+
+    To copy the file by hand leaves the journal of an interrupted edit beside it, which belongs to
+    another state. What the model at `path` has forgotten since the copy was made is forgotten in
+    the copy, too: examples, and features and labels that other examples had lost. Only that model
+    knows it. If it is missing, cannot be read, or has another past than the copy, `warning` says
+    so. What was forgotten without marks, and what was undone and overwritten before it could be
+    forgotten, comes back with the copy; if it was all that somebody gave, `warning` has their name.
+
+    copy : another file of a model; it stays as it is
+    again : keep what had been forgotten
+    """
+    for name in (path, copy):
+        check_name(name)
+    target, source = Path(os.path.realpath(path)), Path(os.path.realpath(copy))
+    if target == source:
+        raise InvalidInput(f"{str(copy)!r} is the model itself. Give another file: a copy of it.")
+    check_writable(target)
+    found, warning = Withdrawal(), ""
+    with write_errors(target), part_of(target, put_in_place) as part:
+        _copied(source, part)
+        if not again:
+            past = _past(target)
+            if past is not None and past.marks:
+                if _examples_in(part):
+                    found = _forgotten(part, past)
+                else:
+                    _adopt(part, past)
+            warning = _warning(target, past, part)
+        holds = _examples_in(part)
+    changed = sorted((*found.changed, *found.erased))
+    return Restored(holds, [*map(read_id, sorted(found.gone))], [*map(read_id, changed)], warning)
+
+
+def _copied(source: Path, part: Path) -> None:
+    """Write a checked copy of one state of a model."""
+    with closing(File(source)) as file, file.reading():
+        check_size(file)
+        for table in TABLES:
+            file.all_rows(table)
+        with reported(source, file.timeout), closing(sqlite3.connect(part)) as there:
+            file.connection.backup(there)
+    with open(part, "rb") as data:
+        os.fsync(data.fileno())
+
+
+def _examples_in(path: Path) -> int:
+    """The number of examples in a file."""
+    with closing(File(path)) as file, file.reading():
+        ((count,),) = file.fetched("SELECT count(*) FROM examples WHERE live = 1")
+        return int(count)
+
+
+class _Past(NamedTuple):
+    """The past of a model, as far as its file knows it.
+
+    entries : the numbers, times and verbs of its journal
+    givers : all who gave something
+    key, marks : of what it has forgotten
+    back : what it holds again under ids that it had forgotten, by the texts of these
+    """
+
+    entries: set[tuple[int, int, str]]
+    givers: set[str | None]
+    key: str
+    marks: set[bytes]
+    back: dict[str, Any]
+
+
+def _past(path: Path) -> _Past | None:
+    """The past of a model; None if it cannot be read."""
+    with suppress(KnowmoreError), closing(File(path)) as file, file.reading():
+        check_size(file)
+        facts = file.facts()
+        if "holds" in facts:
+            return None
+        marks = {row[0] for row in file.all_rows("forgotten")}
+        with file.understood("marks"):
+            key = str(facts[KEY]) if marks else ""
+            marker = Marker(key)
+            versions = live_versions([Version(*row) for row in file.all_rows("examples")])
+            again = [one for one in versions if marker.id(read_id(one.id)) in marks]
+            back = _said(Journal(file, Numbers()), again)
+        return _Past(_entries(file), _givers(file), key, marks, back)
+    return None
+
+
+def _entries(file: File) -> set[tuple[int, int, str]]:
+    return {row[:3] for row in file.all_rows("journal")}
+
+
+def _givers(file: File) -> set[str | None]:
+    versions = [Version(*row) for row in file.all_rows("examples")]
+    return {one for givers in Journal(file, Numbers()).givers(versions) for one in givers}
+
+
+def _said(journal: Journal, versions: Sequence[Version]) -> dict[str, Any]:
+    """Features, label, weight and givers of versions, by the texts of their ids."""
+    vectors, givers = journal.vectors(one.vector for one in versions), journal.givers(versions)
+    return {
+        one.id: (vectors[one.vector][1:3], one.label, one.weight, whose)
+        for one, whose in zip(versions, givers, strict=True)
+    }
+
+
+def _warning(target: Path, past: _Past | None, part: Path) -> str:
+    """A note that somebody may be back who was forgotten since the copy was made, or ""."""
+    if past is not None:
+        with closing(File(part)) as file, file.reading():
+            entries, givers = _entries(file), _givers(file)
+        if not entries or entries & past.entries:
+            forgot = any(verb in FORGETS for _, _, verb in past.entries - entries)
+            names = sorted(filter(None, map(string, givers - past.givers)))
+            if not (forgot and names):
+                return ""
+            return (
+                f"The copy has contributions of {some(names)}, and {str(target)!r} had none and "
+                f"has forgotten something since. If that was theirs: knowmore forget "
+                f"{target.name} --contributor NAME"
+            )
+        why = f"{str(target)!r} has another past than the copy"
+    elif target.exists():
+        why = f"{str(target)!r} could not be read"
+    else:
+        why = f"There was no model {str(target)!r}"
+    return (
+        f"{why}, so nobody can tell what was forgotten since the copy was made: it may be back. "
+        f"Forget it again: knowmore forget {target.name} ..."
+    )
+
+
+def _forgotten(path: Path, past: _Past) -> Withdrawal:
+    """Forget in a copy what the past of the model has forgotten since."""
+    lost = past.marks - _adopt(path, past)
+    marker, cache = Marker(past.key), FactorCache()
+    with closing(File(path)) as file:
+        with file.writing():
+            work = Work(file, read_state(file, file.facts(), None, cache))
+            versions = [Version(*row) for row in file.all_rows("examples")]
+            marked = {v.id for v in versions if marker.id(read_id(v.id)) in past.marks}
+            held = _said(work.journal, [v for v in versions if v.live and v.id in past.back])
+            gone = marked - dict(held.items() & past.back.items()).keys()
+            found = without(
+                work.journal,
+                lambda version, _: version.id in gone or marker.lost(b"features", version) in lost,
+                lambda version, _: version.id in gone or marker.lost(b"label", version) in lost,
+            )
+            if found.count:
+                work.withdraw(found, fresh, mark=True)
+            work.finish(cache)
+        if file.unclean:
+            clean(file)
+    return found
+
+
+def _adopt(path: Path, past: _Past) -> set[bytes]:
+    """Write marks into a copy, unless that has others of its own; returns those it had."""
+    with closing(File(path)) as file, file.writing():
+        facts = file.facts()
+        known = {row[0] for row in file.rows("forgotten")}
+        if "holds" not in facts and facts.get(KEY) in (None, past.key):
+            file.insert("forgotten", ((one,) for one in sorted(past.marks - known)))
+            file.write_facts({KEY: past.key})
+        return known

@@ -1,47 +1,64 @@
-"""A living model in one file."""
+"""A living model in one file, and the open file behind it: its lock, transactions and state."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
-from itertools import islice
 from json import loads
 from pathlib import Path
-from typing import Any, Final, Self, final
+from threading import RLock
+from typing import Any, Final, NamedTuple, Self, final
+from weakref import ref
 
 from sklearn.base import clone
 
 from knowmore._base import Array, Id, a_type, check_name, number
-from knowmore.edits import Add, Relabel, Replace
-from knowmore.errors import (
-    InvalidInput,
-    InvalidType,
-    warn,
-)
+from knowmore.edits import Add
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NoExamples, warn
 from knowmore.estimators import group_names
 from knowmore.examples import Examples, array_of_ids
 from knowmore.models import LeftOut
-from knowmore.store import codec, kinds, state, traces, verification
-from knowmore.store.cache import kept
-from knowmore.store.file import Row
-from knowmore.store.journal import Entry, Journal, entry
-from knowmore.store.provenance import KEY, Marked, Marker, Withdrawal
-from knowmore.store.reports import Forgotten, Preview, Record, Status, record, status, staying
-from knowmore.store.rollback import PATIENCE, is_there
-from knowmore.store.session import Session
-from knowmore.store.state import create, fresh, load
+from knowmore.store import kinds, state, verification
+from knowmore.store.cache import (
+    LAG,
+    FactorCache,
+    read_arrays,
+    read_memo,
+    state_of,
+    write_memo,
+    write_sums,
+)
+from knowmore.store.file import PATIENCE, File, Row, check_size, is_there
+from knowmore.store.journal import (
+    FORGETS,
+    KEY,
+    Entry,
+    Journal,
+    Marked,
+    Marker,
+    Version,
+    entry,
+)
+from knowmore.store.state import create, fresh, read_state
 from knowmore.store.work import (
     About,
+    EditBlock,
+    Forgotten,
+    HeldState,
+    Preview,
+    Record,
+    Status,
     Work,
-    holding,
-    vector_blobs,
+    all_examples,
+    contributors,
+    records,
+    status,
+    staying,
 )
 
-# Rows that are read at a time.
-_AT_ONCE: Final = 500
 # Verbs of estimators that would change the copy in memory alone.
 _REFUSED: Final = {
     "set_params": "set_parameters() changes them, in the file too",
@@ -49,6 +66,184 @@ _REFUSED: Final = {
     "add_support": "give supports to the estimator that the file is made with",
     "remove_support": "make a file with fewer supports",
 }
+
+
+# The index of examples that were read, and the examples, as long as somebody holds them.
+_Read = tuple[dict[Id, tuple[int, int]], Callable[[], Examples | None]]
+
+
+@final
+class Session:
+    """An open file with its state in memory; `Store` is its face.
+
+    Take `lock` before entering `reading`, `editing` or `writing`. These blocks do not take the lock
+    themselves: an interrupt may leave a block without its end, but never a lock.
+
+    file : the open file
+    cache : the factor of a kernel model in the file
+    block : the edits of `together`; None outside
+    """
+
+    def __init__(self, path: Path, timeout: float, estimator: Any) -> None:
+        """Open a file and read it.
+
+        estimator : of the kind that the file must hold; None for any kind
+        """
+        self.lock, self.cache, self._lag = RLock(), FactorCache(), 0
+        self.block: EditBlock | None = None
+        self._read: _Read = {}, lambda: None
+        self.file = File(path, timeout=timeout)
+        try:
+            with self.file.reading():
+                check_size(self.file)
+                facts = self.file.facts()
+                _check_kind(path, facts, estimator)
+                self._confirmed = read_state(self.file, facts, None, self.cache)
+            verification.recover(self.file)
+        except BaseException:
+            self.file.close()
+            raise
+
+    @property
+    def state(self) -> HeldState:
+        """The current state; inside `together`, the pending one for the thread of the block."""
+        block = self.block
+        return self._confirmed if block is None else block.held or self._confirmed
+
+    @property
+    def can(self) -> kinds.Capabilities:
+        """The capabilities of the kind of model in the file."""
+        return kinds.capabilities(self.state.facts["kind"])
+
+    def follow(self) -> HeldState:
+        """The state of the file in this transaction, read again if another process has written."""
+        held = self.state
+        if held is self._confirmed and self.file.stamp != held.stamp:
+            self._lag += 1
+            held = self._confirmed = read_state(self.file, self.file.facts(), held, self.cache)
+            self.drop_read()
+        return held
+
+    # -- transactions ------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[File]:
+        """A block that sees one state of the file; inside `together`, the edits so far."""
+        if self.block is None:
+            self.file.abandon()
+        with self.file.reading():
+            yield self.file
+
+    @contextmanager
+    def editing(self) -> Iterator[Work]:
+        """A block that changes the file and then the state, or neither."""
+        edit = self.writing() if self.block is None else self.block.edit()
+        with edit as work:
+            yield work
+
+    @contextmanager
+    def together(self, verb: str) -> Iterator[None]:
+        """A block whose edits are one transaction and one entry of the journal."""
+        if self.block is not None:
+            yield
+            return
+        with ExitStack() as stack:
+            block = self.block = EditBlock(lambda: stack.enter_context(self.writing(verb)))
+            try:
+                yield
+                block.check()
+            finally:
+                self.block = None
+
+    @contextmanager
+    def writing(self, verb: str | None = None, *, caches: bool = False) -> Iterator[Work]:
+        """A transaction; all edits in it are one entry, with this verb if there may be several.
+
+        caches : it writes what can be computed again; it raises if somebody is writing
+        """
+        work: list[Work] = []
+
+        def done() -> None:
+            self._confirmed = work[0].done()
+            self._lag += work[0].lag
+
+        with self.file.writing(done, wait=not caches):
+            work.append(Work(self.file, self.follow(), verb))
+            yield work[0]
+            work[0].finish(self.cache)
+        if self.file.unclean:
+            verification.clean(self.file)
+        if not caches and self._lag >= LAG and self.can.keeps_rows:
+            with suppress(KnowmoreError):
+                self._write_cache()
+
+    # -- caches ------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Write the factor or the sums if they lag behind, and let go of the file."""
+        with self.lock:
+            if self.file.closed:
+                return
+            # A cache is no reason to fail.
+            with suppress(KnowmoreError):
+                self._write_cache()
+            self.file.close()
+
+    def _write_cache(self) -> None:
+        """Write the factor or the sums, which make the next opening faster."""
+        held, can = self.state, self.can
+        if not held.fitted or not self.file.writable or not (can.has_factor or can.has_sums):
+            return
+        behind = len(held.index) - self.cache.rows if can.has_factor else 0
+        if not self._lag and behind < LAG:
+            return
+        try:
+            with self.lock, self.writing(caches=True) as work:
+                held = work.held
+                if can.has_sums:
+                    write_sums(work.journal, held.estimator)
+                else:
+                    self.cache.write(work.journal, held.estimator.editable_, held.vectors)
+            self._lag = 0
+        except BaseException:
+            self.cache.drop()
+            raise
+
+    def recall(self, name: str) -> tuple[HeldState, str, dict[str, Any]]:
+        """The current state, its digest, and the values of a memo; empty if none are kept."""
+        with self.lock, self.reading() as file:
+            held = self.follow()
+            digest = state_of(file, held.facts)
+            return held, digest, read_memo(file, name, digest)
+
+    def remember(self, name: str, digest: str, values: dict[str, Any]) -> None:
+        """Keep a memo if the file can be written, and is still in the state of this digest."""
+        with suppress(KnowmoreError), self.lock, self.writing(caches=True) as work:
+            if state_of(work.file, work.held.facts) == digest:
+                write_memo(work.journal, name, digest, values)
+
+    # -- examples ----------------------------------------------------------------------------
+
+    def examples(self) -> Examples:
+        """All examples: of the model if it keeps them, else of the file."""
+        held = self.state
+        if held.fitted and self.can.keeps_rows:
+            examples: Examples = held.estimator.editable_.examples
+            return examples
+        with self.lock, self.reading() as file:
+            held = self.follow()
+            if not held.fitted:
+                raise NoExamples("The file holds no examples yet. Add some first.")
+            known, before = self._read
+            found = all_examples(held, Journal(file, held.numbers), known, before())
+            self._read = held.index, ref(found)
+            return found
+
+    def drop_read(self) -> None:
+        """Keep of the examples that were read only the unchanged ones."""
+        known, before = self._read
+        index = self.state.index
+        self._read = {name: at for name, at in known.items() if index.get(name) == at}, before
 
 
 @final
@@ -91,21 +286,7 @@ class Store:
         self.path = Path(os.path.realpath(path))
         if estimator is not None and not is_there(self.path):
             create(self.path, estimator, timeout)
-        self.session = Session(self.path, timeout, lambda facts: self._check_kind(facts, estimator))
-
-    def _check_kind(self, facts: dict[str, Any], estimator: Any) -> None:
-        """Raise InvalidInput unless the file holds examples, of the estimator's kind if given."""
-        kind = facts.get("kind")
-        if "holds" in facts:
-            raise InvalidInput(
-                f"{str(self.path)!r} holds what a model of kind {kind!r} has learnt, but no "
-                f"examples that could be edited. Read it with knowmore.load(path)."
-            )
-        if estimator is not None and kinds.kind_of(estimator) != kind:
-            raise InvalidInput(
-                f"{str(self.path)!r} holds a model of kind {kind!r}, but {estimator!r} was given. "
-                f"Open it without an estimator, or name another file."
-            )
+        self.session = Session(self.path, timeout, estimator)
 
     # -- the file ----------------------------------------------------------------------------
 
@@ -161,14 +342,6 @@ class Store:
         with self.session.lock, self.session.together(verb):
             yield self
 
-    def _alone(self, verb: str) -> None:
-        """Raise InvalidInput for a verb that cannot be part of another edit."""
-        if self.session.block is not None:
-            raise InvalidInput(
-                f"{verb}() cannot be one of several edits that are made together: what they do can "
-                f"be undone as a whole. Call it after the block of together()."
-            )
-
     def add(
         self,
         X: Any,
@@ -195,17 +368,13 @@ class Store:
         with self.session.lock, self.session.editing() as work:
             holding = work.holding
             given, next_id = holding.numbered(X, y, ids, sample_weight)
-            after, edit = holding.add(X, y, given, sample_weight)
+            change = holding.add(X, y, given, sample_weight)
             if columns is not None:
-                kinds.name_columns(after, columns)
-            assert isinstance(edit, Add)
-            names = edit.ids or ()
-            about = About.of(len(names), contributor, origins, contents, thumbnails)
-            vectors = vector_blobs(edit.X, kinds.columns(after)["width"], X)
-            work.lag += len(names)
-            work.enter("add", after, names, edit.labels, edit.weights, vectors, about)
+                kinds.name_columns(change.estimator, columns)
+            work.enter("add", change, About(contributor, origins, contents, thumbnails), X)
             work.journal.numbers = work.journal.numbers.but(next_id=next_id)
-            return array_of_ids(names)
+            assert isinstance(change.edit, Add)
+            return array_of_ids(change.edit.ids or ())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Refused: a file keeps what it holds. `clone(store)` is an estimator in memory to fit."""
@@ -239,13 +408,7 @@ class Store:
         with self.session.lock, self.session.editing() as work:
             change = work.holding.replace(ids, X, y)
             if change is not None:
-                after, edit = change
-                assert isinstance(edit, Replace)
-                about = About.of(len(edit.ids), contributor, origins, contents, thumbnails)
-                vectors = vector_blobs(edit.X, kinds.columns(after)["width"], X)
-                old = work.versions(edit.ids)
-                work.lag += len(old)
-                work.enter("replace", after, edit.ids, edit.labels, None, vectors, about, old)
+                work.enter("replace", change, About(contributor, origins, contents, thumbnails), X)
         return self
 
     def relabel(
@@ -258,11 +421,7 @@ class Store:
         with self.session.lock, self.session.editing() as work:
             change = work.holding.relabel(ids, y)
             if change is not None:
-                after, edit = change
-                assert isinstance(edit, Relabel)
-                about, old = About.of(len(edit.ids), contributor, None), work.versions(edit.ids)
-                work.lag += len(old)
-                work.enter("relabel", after, edit.ids, edit.labels, None, None, about, old)
+                work.enter("relabel", change, About(contributor))
         return self
 
     def remove(self, ids: Any) -> Self:
@@ -296,8 +455,20 @@ class Store:
         origin : the same for the features that came from it
         mark : whether keyed hashes of what was forgotten are kept, for `was_forgotten`
         """
-        self._alone("forget")
-        return withdraw(self.session, lambda work: work.withdrawal(ids, contributor, origin), mark)
+        _check_alone(self.session, "forget")
+        session, kept = self.session, tuple[str, ...]()
+        with session.lock, session.editing() as work:
+            found = work.withdrawal(ids, contributor, origin)
+            if found.count:
+                problem = work.withdraw(found, fresh, mark=mark)
+                verbs = [row[2] for row in work.file.rows("journal")]
+                kept = staying(work.held.facts, verbs, problem)
+        with session.lock:
+            session.drop_read()
+        left = verification.left(self.path)
+        warning = verification.warning(self.path, left, session.file.hindrance)
+        changed, erased = len(found.changed), len(found.erased)
+        return Forgotten(len(found.gone), left, warning, changed, kept, erased)
 
     def preview_forget(
         self, ids: Any = None, *, contributor: str | None = None, origin: str | None = None
@@ -306,14 +477,14 @@ class Store:
         with self.session.lock, self.session.reading() as file:
             found = Work(file, self.session.follow()).withdrawal(ids, contributor, origin)
         texts = found.gone, found.changed, found.erased
-        return Preview(*([codec.read_id(one) for one in sorted(part)] for part in texts))
+        return Preview(*([kinds.read_id(one) for one in sorted(part)] for part in texts))
 
     def forgettable(self) -> set[Id]:
         """The ids that `forget` takes: of the examples held, and of what was undone or changed."""
         with self.session.lock, self.session.reading() as file:
             found = file.connection.execute("SELECT DISTINCT id FROM examples").fetchall()
             with file.understood("examples"):
-                return {codec.read_id(text) for (text,) in found}
+                return {kinds.read_id(text) for (text,) in found}
 
     def was_forgotten(
         self, ids: Sequence[Id], contents: Sequence[bytes | None] | None = None
@@ -365,35 +536,16 @@ class Store:
                 return self.merge(opened)
         if not isinstance(other, Store):
             raise InvalidType(f"A store merges with another, not with {a_type(other)}.")
-        estimator, theirs, records = other._snapshot()
+        estimator, theirs, records = _snapshot(other)
         if len(theirs) == 0:
             return self
         with self.session.lock, self.session.editing() as work:
-            after, edit = work.holding.merge(estimator, theirs)
-            assert isinstance(edit, Add)
-            about = About.of(
-                len(records),
-                [one.contributor for one in records],
-                [one.origin for one in records],
-                [one.content for one in records],
-                [one.thumbnail for one in records],
-                [one.labeller for one in records],
-            )
-            vectors = vector_blobs(edit.X, kinds.columns(after)["width"], None)
-            work.lag += len(records)
-            work.enter("merge", after, theirs.names, edit.labels, edit.weights, vectors, about)
+            names = ("contributor", "origin", "content", "thumbnail", "labeller")
+            about = About(*([getattr(one, name) for one in records] for name in names))
+            work.enter("merge", work.holding.merge(estimator, theirs), about)
             work.step()
             work.journal.keep(work.versions([one.id for one in records if one.kept]), True)
         return self
-
-    def _snapshot(self) -> tuple[Any, Examples, list[Record]]:
-        """The estimator, its examples and their records, all of one state of the file."""
-        while True:
-            self.refresh()
-            held = self.session.state
-            examples, records = self.session.examples(), self.records()
-            if self.session.state is held:
-                return held.estimator, examples, records
 
     def set_parameters(self, **parameters: Any) -> Self:
         """Give the estimator other parameters, and fit all examples anew; undo brings them back.
@@ -409,23 +561,8 @@ class Store:
             after = kinds.blank(held.estimator)
             after.set_params(**parameters)
             work.lag += len(held.index)
-            work.set("set_parameters", self._refitted(work, after), kinds.parameters(after))
+            work.set("set_parameters", _refitted(work, after), kinds.parameters(after))
         return self
-
-    def _refitted(self, work: Work, unfitted: Any) -> Any:
-        """The examples that are held, fitted by another estimator."""
-        held = work.held
-        if held.facts["state"] is None:
-            return unfitted
-        kinds.set_columns(unfitted, held.facts["columns"])
-        if not self.session.can.keeps_rows:
-            if unfitted.resolution == held.estimator.resolution:
-                return kinds.linear(unfitted, held.facts["state"], held.estimator.model_.sums)
-            return kinds.chosen_by(unfitted, work.holding.read(tuple(held.index)))
-        living = held.estimator.editable_
-        keeps = unfitted.kernel is None and living.settled
-        kernel = living.kernel if keeps else None
-        return unfitted.holding(unfitted.fresh_value(living.examples, kernel))
 
     def set_notes(self, arrays: Mapping[str, Array] | None = None, **notes: Any) -> Self:
         """Keep notes beside the examples, such as how features are made; JSON can write each.
@@ -438,23 +575,11 @@ class Store:
 
     def undo(self) -> Entry:
         """Undo the last edit that is not undone, and return its entry of the journal."""
-        return self._turn(Journal.undo)
+        return _turn(self.session, Journal.undo)
 
     def redo(self) -> Entry:
         """Do the edit that was undone last again, and return its entry of the journal."""
-        return self._turn(Journal.redo)
-
-    def _turn(self, turn: Callable[[Journal], Row]) -> Entry:
-        self._alone(turn.__name__)
-        with self.session.lock, self.session.editing() as work:
-            row = turn(work.journal)
-            undone = turn is Journal.undo
-            text = row[5] if undone else row[6]
-            with work.file.understood("journal"):
-                facts = {} if text is None else loads(text)
-            work.lag += row[3]
-            work.turned(facts, lambda now: load(work.file, now, work.held, self.session.cache))
-            return replace(entry(row), undone=undone)
+        return _turn(self.session, Journal.redo)
 
     # -- asking ------------------------------------------------------------------------------
 
@@ -497,32 +622,12 @@ class Store:
     def contributors(self) -> list[str | None]:
         """The giver of the features of each example, in the order of `ids_`; None if unknown."""
         with self.session.lock, self.session.reading() as file:
-            held = self.session.follow()
-            journal = Journal(file, held.numbers)
-            texts = journal.feature_givers()
-            with file.understood("examples"):
-                names = {text: codec.string(text) for text in set(texts.values())}
-                return [names[texts[vector]] for _, vector in held.index.values()]
+            return contributors(file, self.session.follow())
 
     def records(self, ids: Any = None) -> list[Record]:
         """The metadata of these examples, or of all."""
         with self.session.lock, self.session.reading() as file:
-            held = self.session.follow()
-            journal = Journal(file, held.numbers)
-            names = iter(held.index if ids is None else holding(held, journal).chosen(ids))
-            found: list[Record] = []
-            kept = journal.kept()
-            # Hashes are checked with the vectors: a few rows at a time, or all would be in memory.
-            while batch := list(islice(names, _AT_ONCE)):
-                versions = journal.versions(held.index[one][0] for one in batch)
-                vectors = journal.vectors(one.vector for one in versions)
-                givers = journal.givers(versions)
-                with file.understood("examples"):
-                    found += [
-                        record(name, one, vectors[one.vector], whose, one.row in kept)
-                        for name, one, whose in zip(batch, versions, givers, strict=True)
-                    ]
-            return found
+            return records(file, self.session.follow(), ids)
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -533,7 +638,7 @@ class Store:
         """The arrays of `set_notes` whose names begin with this, under the rest of their names."""
         with self.session.lock, self.session.reading() as file:
             held = self.session.follow()
-            found = kept(file, held.facts["arrays"])
+            found = read_arrays(file, held.facts["arrays"])
         return {
             name.removeprefix(prefix): array
             for name, array in found.items()
@@ -548,13 +653,12 @@ class Store:
     def status(self) -> Status:
         """The content of the file, in numbers."""
         with self.session.lock, self.session.reading() as file:
-            held = self.session.follow()
-            return status(self.path, file, held)
+            return status(self.path, file, self.session.follow())
 
     def verify(self, fast: bool = False) -> Any:
         """Whether the file holds what it says: see `Verification`."""
-        self._alone("verify")
-        return verification.verify(self.session, fast)
+        _check_alone(self.session, "verify")
+        return verification.verify(self.session, fresh, fast)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "session" not in self.__dict__:
@@ -587,25 +691,117 @@ class Store:
         return Store, (str(self.path),)
 
 
-def withdraw(session: Session, chosen: Callable[[Work], Withdrawal], mark: bool) -> Forgotten:
-    """Forget contributions, and search the file for bytes of them.
+def _check_kind(path: Path, facts: dict[str, Any], estimator: Any) -> None:
+    """Raise InvalidInput unless the file holds examples, of the estimator's kind if given."""
+    kind = facts.get("kind")
+    if "holds" in facts:
+        raise InvalidInput(
+            f"{str(path)!r} holds what a model of kind {kind!r} has learnt, but no "
+            f"examples that could be edited. Read it with knowmore.load(path)."
+        )
+    if estimator is not None and kinds.kind_of(estimator) != kind:
+        raise InvalidInput(
+            f"{str(path)!r} holds a model of kind {kind!r}, but {estimator!r} was given. "
+            f"Open it without an estimator, or name another file."
+        )
 
-    chosen : the contributions, by the work of the transaction
-    mark : whether keyed hashes of them are kept
-    """
-    kept: tuple[str, ...] = ()
+
+def _check_alone(session: Session, verb: str) -> None:
+    """Raise InvalidInput for a verb that cannot be part of another edit."""
+    if session.block is not None:
+        raise InvalidInput(
+            f"{verb}() cannot be one of several edits that are made together: what they do can "
+            f"be undone as a whole. Call it after the block of together()."
+        )
+
+
+def _snapshot(store: Store) -> tuple[Any, Examples, list[Record]]:
+    """An estimator, its examples and their records, all of one state of the file."""
+    while True:
+        store.refresh()
+        held = store.session.state
+        examples, records = store.session.examples(), store.records()
+        if store.session.state is held:
+            return held.estimator, examples, records
+
+
+def _refitted(work: Work, unfitted: Any) -> Any:
+    """The examples that are held, fitted by another estimator."""
+    held = work.held
+    if held.facts["state"] is None:
+        return unfitted
+    kinds.set_columns(unfitted, held.facts["columns"])
+    if not held.estimator.keeps_rows:
+        if unfitted.resolution == held.estimator.resolution:
+            return kinds.linear(unfitted, held.facts["state"], held.estimator.model_.sums)
+        return kinds.chosen_by(unfitted, work.holding.read(tuple(held.index)))
+    living = held.estimator.editable_
+    keeps = unfitted.kernel is None and living.settled
+    return unfitted.holding(unfitted.fresh_value(living.examples, living.kernel if keeps else None))
+
+
+def _turn(session: Session, turn: Callable[[Journal], Row]) -> Entry:
+    """Undo an entry of the journal, or do it again."""
+    _check_alone(session, turn.__name__)
     with session.lock, session.editing() as work:
-        found = chosen(work)
-        if found.count:
-            if mark:
-                work.mark(found)
-            problem = work.forget(found, fresh)
-            verbs = [row[2] for row in work.file.rows("journal")]
-            kept = staying(work.held.facts, verbs, problem)
-    with session.lock:
-        session.drop_read()
-    path = session.file.path
-    left = traces.left(path)
-    warning = traces.warning(path, left, session.file.hindrance)
-    changed, erased = len(found.changed), len(found.erased)
-    return Forgotten(len(found.gone), left, warning, changed, kept, erased)
+        row = turn(work.journal)
+        undone = turn is Journal.undo
+        text = row[5] if undone else row[6]
+        with work.file.understood("journal"):
+            facts = {} if text is None else loads(text)
+        work.lag += row[3]
+        work.turned(facts, lambda now: read_state(work.file, now, work.held, session.cache))
+        return replace(entry(row), undone=undone)
+
+
+# -- earlier states ------------------------------------------------------------------------------
+
+
+class Past(NamedTuple):
+    """An earlier state of a file.
+
+    Forgotten examples are missing from all earlier states, too. So are the settings of before a
+    forget: the examples left choose them again, and the parameters are the current ones.
+
+    estimator : the batch fit of the examples of the state; None if there were none
+    """
+
+    estimator: Any
+    examples: Examples | None
+
+
+def past(store: Store, number: int) -> Past:
+    """The state after the entry of this number, which may be undone now; 0: before the first."""
+    session = store.session
+    with session.lock, session.reading() as file:
+        held = session.follow()
+        rows = sorted(file.all_rows("journal"))
+        if number and number not in {row[0] for row in rows}:
+            raise InvalidInput(
+                f"The journal has no entry {number}: it was never there, or undone and overwritten."
+            )
+        facts = held.facts | _settings(rows, number, held.numbers.position)
+        versions = _versions_at(file, number)
+        if not any(version.live for version in versions):
+            return Past(None, None)
+        if any(row[0] > number and row[2] in FORGETS for row in rows):
+            facts["state"] = None
+        return Past(*fresh(file, facts, versions))
+
+
+def _settings(rows: list[Any], number: int, position: int) -> dict[str, Any]:
+    """The facts of the earlier state that differ from the current ones."""
+    undone = [row[5] for row in rows if number < row[0] <= position]
+    # The last of several entries that are done again has the settings after all of them.
+    redone = [row[6] for row in reversed(rows) if position < row[0] <= number]
+    texts = [text for text in (*undone, *redone) if text is not None]
+    return dict(loads(texts[0])) if texts else {}
+
+
+def _versions_at(file: File, number: int) -> list[Version]:
+    """All versions, live as they were after an entry."""
+    live: dict[int, int] = {}
+    for _, row, enters in sorted(row for row in file.all_rows("changes") if row[0] <= number):
+        live[row] = enters
+    found = (Version(*row) for row in file.all_rows("examples"))
+    return [version.but(live=live.get(version.row, 0)) for version in found]

@@ -10,38 +10,431 @@ Both have coefficients A with a residual R = T - K~A of their own, of norm at mo
 |T|), where e is the backward error. So A is off by at most |K~^-1| |R|, and a score by |k(x)| times
 that. The norm |K~| is at most tr K~, and |K~^-1| at most max(w) / sigma^2, or the trace of K~^-1
 where there is no noise; e itself must be a few roundings.
+
+Traces of removed examples in a file, and in the files beside it.
+
+A row that is held is read by SQL. Anything else that is left of a row must be in bytes that belong
+to no row, or in another file. `left` finds those bytes that are not zero: if there are none, no
+byte of anything removed is left, whatever it was. `left_in` says of which examples some are left.
+
+Deleting always leaves something: `secure_delete` overwrites the row, but not its place in the list
+of rows of a page, and where pages are merged, copies of rows stay behind that are deleted later.
+VACUUM writes all pages anew and leaves no such byte in a table whose rows are in the order of their
+numbers. Pages that have nothing of examples do not count: the inner ones of a table, lists of free
+pages, and the tables `changes`, which has numbers, `facts`, which has settings, and `forgotten`,
+which has keyed hashes.
+
+The pages of an SQLite file, as its format describes them: which bytes belong to a row.
+
+SQLite moves rows between pages as a table grows and shrinks. `secure_delete` overwrites what a
+statement deletes, but a copy that such a move left in the free part of a page stays there, and no
+query shows it. So the pages are read one by one, and every byte of those with rows that is no part
+of a row, a pointer or a header is handed over. https://www.sqlite.org/fileformat2.html has the
+names used here.
 """
 
 from __future__ import annotations
 
 import platform
 import sqlite3
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
 from json import dumps
 from math import isclose
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
 
-from knowmore._base import norm
-from knowmore.errors import KnowmoreError
+from knowmore._base import norm, parts_beside, some, sweep
+from knowmore.errors import KnowmoreError, NotEnoughMemory, NotWritten, warn
 from knowmore.examples import Examples
 from knowmore.models import Forest, KernelModel
-from knowmore.store import kinds, traces
-from knowmore.store.file import FORMAT, TABLES, File, Row
+from knowmore.store import kinds
+from knowmore.store.file import (
+    FORMAT,
+    TABLES,
+    File,
+    Row,
+    check_journal,
+    check_size,
+    connected,
+    reader,
+    reported,
+    set_patience,
+)
 from knowmore.store.journal import FORGETS, Numbers, Version, moment_of
-from knowmore.store.reports import TUNE, staying
-from knowmore.store.state import fresh
+from knowmore.store.work import TUNE, Fresh, Trace, staying
 from knowmore.transfer import OneShot
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from knowmore.store.store import Session
 
-    from knowmore.store.session import Session
+# -- pages ---------------------------------------------------------------------------------------
+
+# SQLite never uses the page that has this byte, where its locks are.
+_LOCK_BYTE = 0x40000000
+_TABLE_LEAF, _TABLE_INTERIOR, _INDEX_LEAF, _INDEX_INTERIOR = 13, 5, 10, 2
+
+
+class Malformed(ValueError):
+    """Pages that contradict the format."""
+
+
+# A run of bytes that belong to no row: its offset in the file, and the bytes.
+Run = tuple[int, bytes]
+
+
+@final
+@dataclass
+class _Walk:
+    """A walk over all pages; `seen` are those met so far, each once."""
+
+    read: Callable[[int, int], bytes]
+    size: int
+    usable: int
+    count: int
+    seen: set[int] = field(default_factory=set)
+
+    def page(self, number: int) -> bytes:
+        """A page that was not met before."""
+        if not 1 <= number <= self.count:
+            raise Malformed(f"page {number} of {self.count}")
+        if number in self.seen:
+            raise Malformed(f"page {number} belongs to two places")
+        self.seen.add(number)
+        return self._whole(number)
+
+    def _whole(self, number: int) -> bytes:
+        data = self.read((number - 1) * self.size, self.size)
+        if len(data) != self.size:
+            raise Malformed(f"page {number} is cut short")
+        return data
+
+    def tree(self, root: int) -> Iterator[Run]:
+        """The free bytes of a b-tree and of the overflow pages of its rows.
+
+        The inner pages of a table have nothing but numbers, and are left out.
+        """
+        waiting = [root]
+        while waiting:
+            number = waiting.pop()
+            data = self.page(number)
+            used, children, overflowing = self._cells(number, data)
+            free = list(_between(number, data, used))
+            if data[_head(number)] != _TABLE_INTERIOR:
+                yield from free
+            waiting += children
+            for first, length in overflowing:
+                yield from self._overflow(first, length)
+
+    def _cells(
+        self, number: int, data: bytes
+    ) -> tuple[list[tuple[int, int]], list[int], list[tuple[int, int]]]:
+        """The ranges in use, the pages below, and (first page, bytes) of what overflows."""
+        head = _head(number)
+        kind = data[head]
+        if kind not in (_TABLE_LEAF, _TABLE_INTERIOR, _INDEX_LEAF, _INDEX_INTERIOR):
+            raise Malformed(f"page {number} is of kind {kind}")
+        interior = kind in (_TABLE_INTERIOR, _INDEX_INTERIOR)
+        cells = _integer(data, head + 3, 2)
+        pointers = head + (12 if interior else 8)
+        used = [(0, pointers + 2 * cells), *self._freeblocks(data, head)]
+        children = [_integer(data, head + 8, 4)] if interior else []
+        overflowing = []
+        for i in range(cells):
+            start = at = _integer(data, pointers + 2 * i, 2)
+            if interior:
+                children.append(_integer(data, at, 4))
+                at += 4
+            if kind == _TABLE_INTERIOR:
+                _, at = _varint(data, at)
+            else:
+                length, at = _varint(data, at)
+                if kind == _TABLE_LEAF:
+                    _, at = _varint(data, at)
+                local = self._local(length, table=kind == _TABLE_LEAF)
+                at += local
+                if local < length:
+                    overflowing.append((_integer(data, at, 4), length - local))
+                    at += 4
+            used.append((start, at))
+        return used, children, overflowing
+
+    def _freeblocks(self, data: bytes, head: int) -> Iterator[tuple[int, int]]:
+        """The first four bytes of each freeblock: where the next one is, and its own size."""
+        at, least = _integer(data, head + 1, 2), head + 8
+        while at:
+            if at < least:
+                raise Malformed("freeblocks out of order")
+            yield at, at + 4
+            least = at + 4
+            at = _integer(data, at, 2)
+
+    def _local(self, length: int, *, table: bool) -> int:
+        """The number of bytes of a payload of this length that its cell holds."""
+        usable = self.usable
+        least = (usable - 12) * 32 // 255 - 23
+        most = usable - 35 if table else (usable - 12) * 64 // 255 - 23
+        if length <= most:
+            return length
+        rest = least + (length - least) % (usable - 4)
+        return rest if rest <= most else least
+
+    def _overflow(self, number: int, length: int) -> Iterator[Run]:
+        while length > 0:
+            data = self.page(number)
+            here = min(length, self.usable - 4)
+            yield from _between(number, data, [(0, 4 + here)])
+            length -= here
+            number = _integer(data, 0, 4)
+        if number:
+            raise Malformed("an overflow chain is too long")
+
+    def freelist(self, trunk: int) -> Iterator[Run]:
+        """The pages that wait to be used again; where those are listed, no numbers of pages."""
+        while trunk:
+            data = self.page(trunk)
+            leaves = _integer(data, 4, 4)
+            if 8 + 4 * leaves > self.usable:
+                raise Malformed(f"{leaves} leaves on one trunk page")
+            starts = range(8 + 4 * leaves, self.usable, 4)
+            if any(_integer(data, at, 4) > self.count for at in starts):
+                yield from _between(trunk, data, [(0, starts.start)])
+            for i in range(leaves):
+                leaf = _integer(data, 8 + 4 * i, 4)
+                yield from _between(leaf, self.page(leaf), [])
+            trunk = _integer(data, 0, 4)
+
+    def others(self) -> Iterator[Run]:
+        """The pages that no table and no list of free pages has."""
+        for number in range(1, self.count + 1):
+            if number not in self.seen:
+                if number != _LOCK_BYTE // self.size + 1:
+                    raise Malformed(f"page {number} belongs to nothing")
+                yield from _between(number, self._whole(number), [])
+
+
+def _walked(
+    read: Callable[[int, int], bytes], size: int, roots: Mapping[int, bool]
+) -> Iterator[Run]:
+    """The runs of bytes that belong to no row, pointer or header.
+
+    read : the bytes from an offset on, so many
+    size : that of the file
+    roots : the first pages of its tables and indexes, and whether their free bytes are wanted;
+        those of the schema, which begins on page 1, are not
+    """
+    header = read(0, 100)
+    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+        raise Malformed("not an SQLite file")
+    page_size = _integer(header, 16, 2)
+    page_size = 65536 if page_size == 1 else page_size
+    if page_size < 512 or page_size & (page_size - 1) or size % page_size:
+        raise Malformed(f"{size} bytes in pages of {page_size}")
+    if _integer(header, 52, 4):
+        raise Malformed("auto_vacuum is on")
+    walk = _Walk(read, page_size, page_size - header[20], size // page_size)
+    for root, wanted in {1: False, **roots}.items():
+        for run in walk.tree(root):
+            if wanted:
+                yield run
+    yield from walk.freelist(_integer(header, 32, 4))
+    yield from walk.others()
+
+
+def _between(number: int, data: bytes, used: list[tuple[int, int]]) -> Iterator[Run]:
+    """The bytes outside `used`. Ranges must not overlap, or two rows would share a byte."""
+    at = 0
+    for start, end in sorted(used):
+        if start < at or end > len(data):
+            raise Malformed(f"rows of page {number} overlap")
+        if start > at:
+            yield (number - 1) * len(data) + at, data[at:start]
+        at = end
+    if at < len(data):
+        yield (number - 1) * len(data) + at, data[at:]
+
+
+def _head(number: int) -> int:
+    """The offset of the header of a b-tree page."""
+    return 100 if number == 1 else 0
+
+
+def _integer(data: bytes, at: int, length: int) -> int:
+    if at + length > len(data):
+        raise Malformed("a pointer leads beyond its page")
+    return int.from_bytes(data[at : at + length], "big")
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The integer of one to nine bytes that begins here, and where it ends."""
+    value = 0
+    for i in range(9):
+        byte = _integer(data, at + i, 1)
+        if i == 8:
+            return value << 8 | byte, at + 9
+        value = value << 7 | byte & 127
+        if byte < 128:
+            return value, at + i + 1
+    raise AssertionError
+
+
+# -- traces --------------------------------------------------------------------------------------
+
+# Seconds that a search waits for a writer.
+_PATIENCE: Final = 5.0
+_BESIDE: Final = ("-journal", "-wal", "-shm")
+_NO_EXAMPLES: Final = ("changes", "facts", "forgotten")
+# Why a file could not be written anew, by what SQLite calls it: the cause, and what to do.
+_HINDRANCES: Final = (
+    (("SQLITE_FULL",), "the disk is full. Free some space"),
+    (
+        ("SQLITE_BUSY", "SQLITE_LOCKED"),
+        "another program was reading the file. Close the programs that use it",
+    ),
+    (
+        ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"),
+        "the file or its folder cannot be written. Change the permissions",
+    ),
+    (
+        ("SQLITE_IOERR",),
+        "the disk or its limits refused a write. Look at the disk and its free space",
+    ),
+)
+_BESIDE_IT: Final = (
+    "another program writes to the model, or was interrupted. Close the programs that use it"
+)
+
+
+def left(path: Path) -> list[Trace]:
+    """The places where bytes of anything removed may be left; none if all is well.
+
+    A file whose pages cannot be read counts as a whole, and so does one beside it.
+    """
+    found, problem = slack(path)
+    found = [Trace(path, 0, path.stat().st_size)] if problem else found
+    return found + [Trace(file, 0, file.stat().st_size) for file in beside(path)]
+
+
+def slack(path: Path) -> tuple[list[Trace], str]:
+    """The traces in free bytes, and why these cannot be told from rows; "" if they can.
+
+    Nobody may write to the file meanwhile.
+    """
+    found = []
+    try:
+        for offset, data in free_runs(path):
+            if content := data.strip(b"\0"):
+                found.append(Trace(path, offset + data.index(content), len(content)))
+    except Malformed as error:
+        return found, str(error)
+    return found, ""
+
+
+def hindrance(error: KnowmoreError) -> str:
+    """Why a file could not be written anew, and what to do about it."""
+    if isinstance(error, NotEnoughMemory):
+        return "there is not enough memory to write the file anew. Free some"
+    name = getattr(error.__cause__, "sqlite_errorname", "") or ""
+    for names, words in _HINDRANCES:
+        if name.startswith(names):
+            return words
+    return str(error).rstrip(".")
+
+
+def warning(path: Path, left: Sequence[Trace], hindrance: str) -> str:
+    """A sentence about the traces of a forget, or "" without traces.
+
+    hindrance : why the file could not be written anew
+    """
+    if not left:
+        return ""
+    names = ", ".join(dict.fromkeys(one.path.name for one in left))
+    why = hindrance if any(one.path == path for one in left) else _BESIDE_IT
+    return (
+        f"Bytes of what was forgotten may be left in {names}: {why or _BESIDE_IT}, then run "
+        f"verify, which clears them."
+    )
+
+
+def beside(path: Path) -> list[Path]:
+    """The files beside it that are ours or SQLite's, and not empty."""
+    names = [path.with_name(path.name + ending) for ending in _BESIDE]
+    every = (*names, *parts_beside(path))
+    return [file for file in every if file.is_file() and file.stat().st_size]
+
+
+def free_runs(path: Path) -> Iterator[Run]:
+    """The runs of bytes of the file that belong to no row; raises Malformed."""
+    try:
+        connection = connected(path, "ro", _PATIENCE)
+        # No `closing`: an interrupt on the way into its end would leave the file locked.
+        try:
+            # A transaction for reading: nobody changes a page in the meantime.
+            connection.execute("BEGIN")
+            roots = connection.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage")
+            counts = {int(page): name not in _NO_EXAMPLES for name, page in roots.fetchall()}
+            yield from _walked(reader(path), path.stat().st_size, counts)
+        finally:
+            connection.close()
+    # A damaged schema may have numbers that are none, and text that is none.
+    except (sqlite3.Error, OSError, ValueError) as error:
+        raise Malformed(str(error)) from error
+
+
+# -- clearing traces -----------------------------------------------------------------------------
+
+
+def recover(file: File) -> None:
+    """Finish what a crash may have interrupted, unless somebody is writing."""
+    if swept := sweep(file.path):
+        warn(
+            f"Removed what an interrupted save() had left beside {str(file.path)!r}: "
+            f"{some([leftover.name for leftover in swept])}."
+        )
+    with suppress(NotWritten):
+        settle(file, wait=False)
+        if file.unclean and file.writable:
+            clean(file)
+
+
+def settle(file: File, *, wait: bool = True) -> None:
+    """Empty a journal that a crash left, and that SQLite takes for none."""
+    if file.writable and beside(file.path):
+        check_journal(file.path)
+        with reported(file.path, file.timeout):
+            set_patience(file.connection, file.timeout if wait else 0.0)
+            file.touch()
+
+
+def clean(file: File) -> None:
+    """Leave no byte of rows that were deleted, and note why if some may be left even so."""
+    file.hindrance = ""
+    if left(file.path):
+        try:
+            vacuum(file)
+        except (NotWritten, NotEnoughMemory) as error:
+            # The edit stands: its report names the traces and their cause.
+            file.hindrance = hindrance(error)
+    if file.unclean and not left(file.path):
+        with suppress(NotWritten), file.writing():
+            file.unclean = False
+
+
+def vacuum(file: File) -> None:
+    """Write the file anew, without the free space in it."""
+    file.check_same()
+    with reported(file.path, file.timeout):
+        file.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 1)
+        try:
+            file.connection.execute("VACUUM")
+        finally:
+            file.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
 
 
 # -- how far a model is from a fit from scratch --------------------------------------------------
@@ -181,7 +574,7 @@ class Verification:
 
     checks: tuple[Check, ...]
     exactness: Exactness | None
-    traces: tuple[traces.Trace, ...] | None
+    traces: tuple[Trace, ...] | None
     facts: dict[str, Any]
 
     @property
@@ -224,26 +617,29 @@ class Verification:
         }
 
 
-def verify(session: Session, fast: bool = False) -> Verification:
-    """Check a store; with `fast` only the rows, against their hashes and each other."""
+def verify(session: Session, fresh: Fresh, fast: bool = False) -> Verification:
+    """Check a store; with `fast` only the rows, against their hashes and each other.
+
+    fresh : fits the live ones of some versions from scratch
+    """
     file = session.file
     with session.lock:
         try:
             file.abandon()
-            file.settle()
+            settle(file)
             if file.writable and not fast:
-                file.clean()
+                clean(file)
             with file.reading():
-                return _verified(session, fast)
+                return _verified(session, fresh, fast)
         except KnowmoreError as error:
             about = _about(file.path)
             return Verification((Check("rows", False, str(error)),), None, None, about)
 
 
-def _verified(session: Session, fast: bool) -> Verification:
+def _verified(session: Session, fresh: Fresh, fast: bool) -> Verification:
     """All checks, within a transaction; raises an error for what cannot be read."""
     file = session.file
-    file.check_size()
+    check_size(file)
     tables = {name: file.all_rows(name) for name in TABLES}
     facts = file.facts()
     session.follow()
@@ -261,7 +657,7 @@ def _verified(session: Session, fast: bool) -> Verification:
         held, fitted = session.state.estimator, None
         if last and last == Numbers(*facts["numbers"]).position:
             # Nothing was learnt since: the settings must be those that the examples choose.
-            chosen, fitted = _chosen(file, facts, versions)
+            chosen, fitted = _chosen(file, facts, versions, fresh)
         made, examples = fresh(file, facts, versions) if fitted is None else fitted
         exactness = compared(held, made, examples)
         checks += _exact(exactness)
@@ -269,9 +665,9 @@ def _verified(session: Session, fast: bool) -> Verification:
             checks.append(_sums(held.digest(), made.digest()))
     if last:
         checks.append(_settings(facts, tables["journal"], last, chosen))
-    left = tuple(traces.left(file.path))
-    checks.append(_traces(left))
-    return Verification(tuple(checks), exactness, left, about)
+    found = tuple(left(file.path))
+    checks.append(_traces(found))
+    return Verification(tuple(checks), exactness, found, about)
 
 
 # -- the checks ----------------------------------------------------------------------------------
@@ -326,7 +722,7 @@ def _sums(here: str, there: str) -> Check:
 
 
 def _chosen(
-    file: File, facts: dict[str, Any], versions: list[Version]
+    file: File, facts: dict[str, Any], versions: list[Version], fresh: Fresh
 ) -> tuple[bool, tuple[Any, Examples] | None]:
     """Whether the examples held choose the settings in the file; and a fit of them if these agree.
 
@@ -381,7 +777,7 @@ def _settings(facts: dict[str, Any], journal: list[Row], last: int, chosen: bool
     return Check("settings", not stale and chosen is not False, f"{says}.{stays}".rstrip("."))
 
 
-def _traces(left: tuple[traces.Trace, ...]) -> Check:
+def _traces(left: tuple[Trace, ...]) -> Check:
     if not left:
         says = (
             "in all pages that hold examples, and all free ones, every byte that belongs to no row "

@@ -1,25 +1,49 @@
-"""Edits of a file: the state before, the rows written, and the state after."""
+"""Edits of a file: the state before, the rows written, and the state after; and reports.
+
+Some things stay in a file when examples are forgotten, though these may have had a part in them.
+The examples left choose kernel widths, noises and grids again. They cannot make again what came
+from other sources, or from a search such as `tune`.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from json import dumps
+from datetime import datetime
+from hashlib import sha256
+from itertools import islice
+from json import dumps, loads
+from pathlib import Path, PurePosixPath
+from secrets import token_hex
 from threading import get_ident
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
 from knowmore._base import Array, Id, a_type, as_ids, is_mask, masked
+from knowmore.edits import Add, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, KnowmoreError, NotWritten, UnknownId
 from knowmore.examples import Examples, new_serials
-from knowmore.store import codec, kinds, provenance
-from knowmore.store.cache import FactorCache, Kept, drop_memos, keep, write_sums
-from knowmore.store.changing import Holding, Rest, next_id
-from knowmore.store.file import File, Row
-from knowmore.store.journal import FORGETS, SETTINGS, Journal, New, Numbers, Version
-from knowmore.store.provenance import Withdrawal
+from knowmore.store import kinds
+from knowmore.store.cache import FactorCache, drop_memos, write_arrays, write_sums
+from knowmore.store.changing import Change, Holding, Rest, next_id
+from knowmore.store.file import FORMAT, File, Row
+from knowmore.store.journal import (
+    FORGETS,
+    KEY,
+    SETTINGS,
+    Givers,
+    Journal,
+    Marker,
+    Numbers,
+    Version,
+    Withdrawal,
+    moment_of,
+    whole,
+    without,
+)
 
 # Fits the live ones of some versions from scratch, with the settings of these facts.
 Fresh = Callable[[File, dict[str, Any], Sequence[Version]], tuple[Any, Examples]]
@@ -38,8 +62,12 @@ class HeldState:
     stamp: str
     estimator: Any
     facts: dict[str, Any]
-    numbers: Numbers
     index: dict[Id, tuple[int, int]] = field(repr=False)
+
+    @property
+    def numbers(self) -> Numbers:
+        """The counters of the file."""
+        return Numbers(*self.facts["numbers"])
 
     @property
     def fitted(self) -> bool:
@@ -52,36 +80,18 @@ class HeldState:
         return np.array([vector for _, vector in self.index.values()], dtype=np.int64)
 
 
-class About(NamedTuple):
-    """Metadata for each new version; None keeps the metadata of the version before.
+@dataclass(frozen=True)
+class About:
+    """Metadata as they were given, for all new versions or for each; None keeps those before.
 
     contributors : who gave the features, and the labels unless there are `labellers`
     """
 
-    contributors: list[str | None] | None
-    origins: list[str | None] | None
-    contents: list[bytes | None]
-    thumbnails: list[bytes | None]
-    labellers: list[str | None] | None = None
-
-    @classmethod
-    def of(
-        cls,
-        k: int,
-        contributor: Any,
-        origins: Any,
-        contents: Any = None,
-        thumbnails: Any = None,
-        labellers: Any = None,
-    ) -> About:
-        """As it was given for k examples."""
-        return cls(
-            _texts("contributors", contributor, k),
-            _texts("origins", origins, k),
-            _blobs("contents", contents, k),
-            _blobs("thumbnails", thumbnails, k),
-            _texts("labellers", labellers, k),
-        )
+    contributors: Any = None
+    origins: Any = None
+    contents: Any = None
+    thumbnails: Any = None
+    labellers: Any = None
 
 
 class Work:
@@ -106,9 +116,8 @@ class Work:
         for change in self._indexed:
             change(self.after.index)
         self._indexed.clear()
-        numbers = self.journal.numbers
-        facts = self.after.facts | {"numbers": list(numbers)}
-        self.held = self.after = replace(self.after, facts=facts, numbers=numbers)
+        facts = self.after.facts | {"numbers": list(self.journal.numbers)}
+        self.held = self.after = replace(self.after, facts=facts)
 
     def done(self) -> HeldState:
         """The state after the transaction."""
@@ -130,15 +139,15 @@ class Work:
         if len(given) != 1:
             raise InvalidInput("Give one of ids, contributor and origin: what is to be forgotten.")
         if ids is not None:
-            return provenance.whole(self._of_ids(ids))
+            return whole(self._of_ids(ids))
         if origin is not None:
-            column, text = "origin", codec.text_of(origin)
-            found = provenance.without(
+            column, text = "origin", kinds.text_of(origin)
+            found = without(
                 self.journal, lambda version, _: version.origin == text, lambda *_: False
             )
         else:
-            column, text = "contributor", codec.text_of(contributor)
-            found = provenance.without(
+            column, text = "contributor", kinds.text_of(contributor)
+            found = without(
                 self.journal,
                 lambda _, givers: givers.features == text,
                 lambda _, givers: givers.label == text,
@@ -154,94 +163,105 @@ class Work:
         """All versions of these ids, which are held or were."""
         held = tuple(self.held.index)
         names = masked(ids, held) if is_mask(ids) else as_ids(ids, ordered=False)
-        texts = [codec.id_text(one) for one in names]
-        versions = self.journal.versions(self.journal.rows_where("id", texts))
+        texts = [kinds.id_text(one) for one in names]
+        versions = [Version(*row) for row in self.file.rows_with("examples", "id", texts)]
         if len(names) > len({one.id for one in versions}):
             self.holding.chosen(names)
         return versions
 
     # -- writing -----------------------------------------------------------------------------
 
-    def enter(
-        self,
-        verb: str,
-        estimator: Any,
-        ids: tuple[Id, ...],
-        labels: Array | None,
-        weights: Array | None,
-        vectors: list[tuple[bytes, bytes | None]] | None,
-        about: About,
-        old: list[Version] | None = None,
-    ) -> None:
-        """Write new versions of these ids.
+    def enter(self, verb: str, change: Change, about: About, given: Any = None) -> None:
+        """Write the new versions of an edit that adds, replaces or relabels examples.
 
-        labels, weights, vectors : None for those of the versions before
-        old : these, or None if there are none
+        given : the table that its features were
         """
-        before = old or []
-        texts = [v.label for v in before] if labels is None else codec.label_texts(labels)
-        if old is not None:
-            heavy = [v.weight for v in before]
-        else:
+        estimator, edit = change
+        assert not isinstance(edit, Remove)
+        ids = edit.ids or ()
+        before = [] if isinstance(edit, Add) else self.versions(ids)
+        origins, contributors, labellers = self._givers(edit, before, about)
+        blobs = [
+            _blobs(name, getattr(about, name), len(ids)) for name in ("contents", "thumbnails")
+        ]
+        if isinstance(edit, Add):
             # SQLite writes -0.0 as 0.0, which would have another hash.
-            heavy = [1.0] * len(ids) if weights is None else (weights + 0.0).tolist()
-        rows: Any
-        if vectors is None:
-            rows = [v.vector for v in before]
+            weights = [1.0] * len(ids) if edit.weights is None else (edit.weights + 0.0).tolist()
         else:
-            pairs = zip(vectors, about.contents, about.thumbnails, strict=True)
-            rows = [(*vector, content, thumbnail) for vector, content, thumbnail in pairs]
-        new = New(ids, texts, heavy, rows, *self._metadata(about, old, labels, vectors))
+            weights = [v.weight for v in before]
+        labels = edit.labels
+        texts = [v.label for v in before] if labels is None else kinds.label_texts(labels)
         self._note(estimator, labels)
-        first = self.journal.numbers.vector
-        written = self.journal.write(verb, len(ids), new, [v.row for v in before])
-        places = rows if vectors is None else range(first, first + len(ids))
-        moved = vectors is not None and old is not None
+        self.lag += len(ids)
+        journal, vectors = self.journal, [v.vector for v in before]
+        journal.begin(verb, len(ids))
+        rows = journal.take("row", len(ids))
+        if not isinstance(edit, Relabel):
+            data = vector_blobs(edit.X, kinds.columns(estimator)["width"], given)
+            vectors = [
+                *journal.write_vectors([(*d, *b) for d, *b in zip(data, *blobs, strict=True)])
+            ]
+        columns = (map(kinds.id_text, ids), texts, weights, vectors, origins, contributors)
+        when = [journal.at] * len(ids), [1] * len(ids)
+        each: Iterable[Row] = zip(rows, *columns, *when, strict=True)
+        new = [Version(*row) for row in each]
+        journal.write_versions(
+            list(zip(new, labellers, strict=True)), [version.row for version in before]
+        )
 
-        def change(index: dict[Id, tuple[int, int]]) -> None:
-            if moved:
+        def change_index(index: dict[Id, tuple[int, int]]) -> None:
+            if isinstance(edit, Replace):
                 for one in ids:
                     del index[one]
-            index.update(zip(ids, zip(written, places, strict=True), strict=True))
+            index.update(zip(ids, zip(rows, vectors, strict=True), strict=True))
 
-        self._indexed.append(change)
+        self._indexed.append(change_index)
 
-    def _metadata(
-        self, about: About, old: list[Version] | None, labels: Any, vectors: Any
-    ) -> tuple[list[Any], list[Any], list[Any]]:
+    def _givers(
+        self, edit: Add | Replace | Relabel, before: list[Version], about: About
+    ) -> list[list[Any]]:
         """Origins, contributors and labellers of new versions, which may keep those before.
 
         Who gives a label without saying who they are is not known.
         """
-        none: list[Any] = [None] * len(about.contents)
-        given, labellers = about.contributors, about.labellers
-        if old is None:
+        k = len(edit.ids or ())
+        given, origins, labellers = (
+            _texts(name, getattr(about, name), k)
+            for name in ("contributors", "origins", "labellers")
+        )
+        none: list[Any] = [None] * k
+        if isinstance(edit, Add):
             contributors = given or none
-            return about.origins or none, contributors, labellers or contributors
-        before = self.journal.givers(old)
-        origins = about.origins or [one.origin for one in old]
-        if vectors is None:
-            return origins, [one.features for one in before], given or none
-        if labels is None or given is None:
-            labellers = [one.label for one in before]
-        contributors = given or [one.features for one in before]
-        return origins, contributors, labellers or contributors
+            return [origins or none, contributors, labellers or contributors]
+        whose = self.journal.givers(before)
+        origins = origins or [one.origin for one in before]
+        features = [one.features for one in whose]
+        if isinstance(edit, Relabel):
+            return [origins, features, given or none]
+        contributors = given or features
+        keeps = edit.labels is None or given is None
+        return [origins, contributors, [one.label for one in whose] if keeps else contributors]
 
-    def forget(self, found: Withdrawal, fresh: Fresh) -> str:
+    def withdraw(self, found: Withdrawal, fresh: Fresh, *, mark: bool) -> str:
         """Withdraw contributions for ever, and delete all settings of before.
 
         Returns why the examples left cannot choose the settings; "" if they can.
 
         fresh : fits the live ones of some versions from scratch
+        mark : whether keyed hashes of the contributions are kept
         """
+        if mark:
+            key = self.after.facts.get(KEY) or token_hex(32)
+            self.after = replace(self.after, facts=self.after.facts | {KEY: key})
+            found.mark(self.journal, Marker(key))
         rows, index = {one.row for one in found.deleted}, self.held.index
-        gone = [one for one in map(codec.read_id, found.gone) if index.get(one, (0,))[0] in rows]
+        gone = [one for one in map(kinds.read_id, found.gone) if index.get(one, (0,))[0] in rows]
         self.lag += found.count
         if not found.alters:
             rest = self.holding.forget(tuple(gone))
             self._note(rest.estimator, None)
             self._indexed.append(lambda index: [index.pop(one) for one in gone])
-        self.journal.write("forget", found.count)
+        self.journal.begin("forget", found.count)
         found.write(self.journal)
         self.journal.delete_settings()
         if found.alters:
@@ -251,12 +271,11 @@ class Work:
     def _anew(self, fresh: Fresh) -> Rest:
         """Take the examples of the file as they are now, fitted from scratch."""
         versions = [Version(*row) for row in self.file.all_rows("examples")]
-        self.after = replace(self.after, index=live_index(versions))
+        self.after = replace(self.after, index=live_index(live_versions(versions)))
         if not self.after.index:
             rest = Rest(kinds.blank(self.held.estimator))
         else:
-            numbers = {"numbers": list(self.journal.numbers)}
-            facts = self.after.facts | numbers
+            facts = self.after.facts | {"numbers": list(self.journal.numbers)}
             try:
                 rest = Rest(fresh(self.file, facts | {"state": None}, versions)[0])
             except KnowmoreError as error:
@@ -264,35 +283,22 @@ class Work:
         self._note(rest.estimator, None)
         return rest
 
-    def mark(self, found: Withdrawal) -> None:
-        """Remember what is to be forgotten by hashes, before it is."""
-        key = self.after.facts.get(provenance.KEY) or provenance.new_key()
-        self.after = replace(self.after, facts=self.after.facts | {provenance.KEY: key})
-        gone = map(codec.read_id, found.gone)
-        versions = [(codec.read_id(one.id), one) for one in found.bared]
-        provenance.mark(self.journal, key, gone, versions, found.features, found.labels)
-
     def set(self, verb: str, estimator: Any, parameters: dict[str, Any]) -> None:
         """Write other settings."""
         self.after = replace(self.after, facts=self.after.facts | {"parameters": parameters})
         self._note(estimator, None)
-        self.journal.write(verb, len(self.held.index))
+        self.journal.begin(verb, len(self.held.index))
 
     def turned(self, facts: dict[str, Any], load: Callable[[dict[str, Any]], HeldState]) -> None:
         """Hold what the file has after an entry was undone or done again.
 
         facts : those that change by it
         """
-        numbers = {"numbers": list(self.journal.numbers)}
-        self.after = load(self.held.facts | facts | numbers)
+        self.after = load(self.held.facts | facts | {"numbers": list(self.journal.numbers)})
 
     def note(self, arrays: Mapping[str, Array], notes: dict[str, Any]) -> None:
         """Keep arrays and notes beside the examples."""
-        number = self.journal.numbers.array
-        kept = [Kept(name, array) for name, array in arrays.items()]
-        number, forms = keep(self.file, number, kept)
-        self.journal.numbers = self.journal.numbers.but(array=number)
-        facts = self.after.facts
+        facts, forms = self.after.facts, write_arrays(self.journal, arrays)
         both = {"arrays": facts["arrays"] | forms, "notes": facts["notes"] | notes}
         self.after = replace(self.after, facts=facts | both)
 
@@ -304,7 +310,7 @@ class Work:
             facts["state"] = kinds.state(estimator)
             # While nothing is held, labels may be of any type.
             if labels is not None and (facts["labels"] is None or not self.held.index):
-                facts["labels"] = list(codec.LabelType.of(labels))
+                facts["labels"] = kinds.label_type(labels)
         else:
             facts |= dict.fromkeys(("columns", "state", "labels"))
         self.after = replace(self.after, estimator=estimator, facts=facts)
@@ -337,15 +343,13 @@ class Work:
 
     def _cut(self, cache: FactorCache) -> None:
         """Leave nothing in the caches but what belongs to the model after the edits."""
-        after, numbers = self.after, self.journal.numbers
-        number = numbers.array
+        after = self.after
         if not after.fitted:
             cache.clear(self.file)
         elif not after.estimator.keeps_rows:
-            number = write_sums(self.file, number, after.estimator, numbers.position)
+            write_sums(self.journal, after.estimator)
         else:
-            number = cache.cut(self.file, number, after.estimator, after.vectors)
-        self.journal.numbers = numbers.but(array=number)
+            cache.cut(self.journal, after.estimator, after.vectors)
 
 
 class EditBlock:
@@ -386,13 +390,14 @@ class EditBlock:
             )
 
 
-def live_index(versions: Iterable[Version]) -> dict[Id, tuple[int, int]]:
-    """The row and the vector of each live version by id, in the order of the examples.
+def live_versions(versions: Iterable[Version]) -> list[Version]:
+    """The live versions, in the order of the examples."""
+    return sorted((one for one in versions if one.live), key=lambda one: one.vector)
 
-    Raises ValueError if an id is there twice.
-    """
-    live = sorted((one for one in versions if one.live), key=lambda one: one.vector)
-    index = {codec.read_id(one.id): (one.row, one.vector) for one in live}
+
+def live_index(live: list[Version]) -> dict[Id, tuple[int, int]]:
+    """The row and the vector of each live version by id; raises ValueError for an id twice."""
+    index = {kinds.read_id(one.id): (one.row, one.vector) for one in live}
     if len(index) != len(live):
         raise ValueError("an id twice")
     return index
@@ -403,9 +408,8 @@ def holding(held: HeldState, journal: Journal) -> Holding:
 
     def read(ids: tuple[Id, ...]) -> Examples:
         versions = journal.versions(held.index[one][0] for one in ids)
-        vectors = journal.vectors(one.vector for one in versions)
         with journal.file.understood("examples"):
-            return examples_of(held.facts, versions, vectors)
+            return examples_of(journal.file, held.facts, versions)
 
     return Holding(held.estimator, held.index, held.numbers.next_id, read)
 
@@ -433,24 +437,39 @@ def all_examples(
 
 
 def examples_of(
-    facts: dict[str, Any], versions: Sequence[Version], vectors: dict[int, Row]
+    file: File,
+    facts: dict[str, Any],
+    versions: Sequence[Version],
+    vectors: dict[int, Row] | None = None,
 ) -> Examples:
-    """Versions as examples, in their order; raises any error if they are damaged."""
+    """Versions as examples, in their order; raises any error if they are damaged.
+
+    vectors : rows of vectors by number; by default they are read
+    """
     d = facts["columns"]["width"]
     if len(versions) == 0:
-        labels = codec.LabelType(*facts["labels"]).read([])
+        labels = kinds.read_labels(facts["labels"], [])
         return Examples.restored((), np.empty((0, d)), labels, np.empty(0), new_serials(0), 0)
+    if vectors is None:
+        vectors = Journal(file, Numbers()).vectors(one.vector for one in versions)
     rows = [vectors[one.vector] for one in versions]
-    X = codec.read_rows([row[1] for row in rows], d)
+    X = kinds.read_rows([row[1] for row in rows], d)
     if rows[0][2] is not None:
         X = np.hstack([X, np.stack([np.frombuffer(row[2], "<f8") for row in rows])])
+    return restored(facts, versions, X, new_serials(len(rows)))
+
+
+def restored(
+    facts: dict[str, Any], versions: Sequence[Version], X: Array, serials: Array
+) -> Examples:
+    """Versions as examples with these rows; raises any error if they are damaged."""
     weights = np.array([one.weight for one in versions], dtype=float)
     if not (weights >= 0).all() or np.isinf(weights).any():
         raise ValueError("a weight below zero")
-    labels = codec.LabelType(*facts["labels"]).read([one.label for one in versions])
-    ids = [codec.read_id(one.id) for one in versions]
+    labels = kinds.read_labels(facts["labels"], [one.label for one in versions])
+    ids = [kinds.read_id(one.id) for one in versions]
     following = next_id(Numbers(*facts["numbers"]).next_id, ids)
-    return Examples.restored(ids, X, labels, weights, new_serials(len(ids)), following)
+    return Examples.restored(ids, X, labels, weights, serials, following)
 
 
 def split(X: Array, width: int) -> tuple[Array, Array]:
@@ -464,35 +483,274 @@ def vector_blobs(X: Array, width: int, given: Any) -> list[tuple[bytes, bytes | 
     given : the table that they were
     """
     vectors, beside = split(X, width)
-    rows = codec.narrow_rows(vectors, given)
+    rows = kinds.narrow_rows(vectors, given)
     if not beside.shape[1]:
         return [(row, None) for row in rows]
-    return list(zip(rows, codec.row_bytes(beside), strict=True))
+    return list(zip(rows, kinds.row_bytes(beside), strict=True))
+
+
+def _each(name: str, given: Any, k: int) -> list[Any] | None:
+    """Metadata for each of k examples, from a text for all or a list; None stays None."""
+    if given is None:
+        return None
+    if not isinstance(given, Iterable) or isinstance(given, bytes):
+        raise InvalidInput(f"{name} is {a_type(given)}. Give a list: one for each example.")
+    each = [given] * k if isinstance(given, str) else list(given)
+    if len(each) != k:
+        raise InvalidInput(f"{len(each)} {name} were given for {k} examples. Give one each.")
+    return each
 
 
 def _texts(name: str, given: Any, k: int) -> list[str | None] | None:
-    if given is None:
-        return None
-    each = [given] * k if isinstance(given, str) else _listed(name, given)
-    _check_count(name, each, k)
-    return [codec.text_of(one) for one in each]
+    each = _each(name, given, k)
+    return None if each is None else [kinds.text_of(one) for one in each]
 
 
 def _blobs(name: str, given: Any, k: int) -> list[bytes | None]:
-    each: list[bytes | None] = [None] * k if given is None else _listed(name, given)
-    _check_count(name, each, k)
+    each = _each(name, given, k) or [None] * k
     for one in each:
         if one is not None and not isinstance(one, bytes):
             raise InvalidInput(f"{name} are bytes or None, but one is {a_type(one)}.")
     return each
 
 
-def _listed(name: str, given: Any) -> list[Any]:
-    if not isinstance(given, Iterable) or isinstance(given, bytes):
-        raise InvalidInput(f"{name} is {a_type(given)}. Give a list: one for each example.")
-    return list(given)
+# -- reports -------------------------------------------------------------------------------------
+
+# Rows that are read at a time.
+_AT_ONCE: Final = 500
 
 
-def _check_count(name: str, each: list[Any], k: int) -> None:
-    if len(each) != k:
-        raise InvalidInput(f"{len(each)} {name} were given for {k} examples. Give one each.")
+@final
+class Record(NamedTuple):
+    """The metadata of an example: all but its features.
+
+    id, label, weight : as it was given
+    origin : where it came from; None if unknown
+    contributor : who gave its features; None if unknown
+    at : when this version of it was written, UTC
+    content : the SHA-256 of what it was made from; None if unknown
+    thumbnail : a small picture of it, as bytes of an image file; None if there is none
+    labeller : who gave its label; None if unknown
+    kept : whether somebody has confirmed the label
+    """
+
+    id: Id
+    label: Any
+    weight: float
+    origin: str | None
+    contributor: str | None
+    at: datetime
+    content: bytes | None
+    thumbnail: bytes | None
+    labeller: str | None
+    kept: bool
+
+
+def records(file: File, held: HeldState, ids: Any = None) -> list[Record]:
+    """The metadata of these examples, or of all."""
+    journal = Journal(file, held.numbers)
+    names = iter(held.index if ids is None else holding(held, journal).chosen(ids))
+    found: list[Record] = []
+    kept = journal.kept()
+    # Hashes are checked with the vectors: a few rows at a time, or all would be in memory.
+    while batch := list(islice(names, _AT_ONCE)):
+        versions = journal.versions(held.index[one][0] for one in batch)
+        vectors = journal.vectors(one.vector for one in versions)
+        givers = journal.givers(versions)
+        with file.understood("examples"):
+            found += [
+                _record(name, one, vectors[one.vector], whose, one.row in kept)
+                for name, one, whose in zip(batch, versions, givers, strict=True)
+            ]
+    return found
+
+
+def contributors(file: File, held: HeldState) -> list[str | None]:
+    """The giver of the features of each example; None if unknown."""
+    texts = Journal(file, held.numbers).feature_givers()
+    with file.understood("examples"):
+        names = {text: kinds.string(text) for text in set(texts.values())}
+        return [names[texts[vector]] for _, vector in held.index.values()]
+
+
+def _record(name: Id, version: Version, vector: Row, givers: Givers, kept: bool) -> Record:
+    """The record of a version and its row of vectors; raises any error if they are damaged."""
+    content, thumbnail = vector[3:]
+    return Record(
+        name,
+        loads(version.label),
+        float(version.weight),
+        kinds.string(version.origin),
+        kinds.string(givers.features),
+        moment_of(version.at),
+        content,
+        thumbnail,
+        kinds.string(givers.label),
+        kept,
+    )
+
+
+def content(data: bytes, label: Any) -> bytes:
+    """The SHA-256 of what a source says of an example, and of the label that it gives it."""
+    return sha256(dumps(label).encode() + b"\0" + data).digest()
+
+
+@final
+class Trace(NamedTuple):
+    """A place where bytes of something removed may be left.
+
+    path : the file
+    offset : the first byte there
+    length : how many bytes
+    """
+
+    path: Path
+    offset: int
+    length: int
+
+
+@final
+@dataclass(frozen=True)
+class Forgotten:
+    """The result of `forget`.
+
+    count : how many examples were removed
+    traces : where bytes of them may be left, in pages that hold examples, in free ones, and in
+        files beside; nowhere, if all is well
+    warning : the same as a sentence, with the cause and what to do; "" if all is well
+    changed : how many examples stay, with the features or the label that they had before
+    kept : what stays though they may have had a part in it, each in a sentence
+    erased : how many examples stay as they are, and lost an earlier version
+    """
+
+    count: int
+    traces: list[Trace]
+    warning: str = ""
+    changed: int = 0
+    kept: tuple[str, ...] = ()
+    erased: int = 0
+
+    @property
+    def left(self) -> str:
+        """Sentences about everything that may be left of them, or ""."""
+        return " ".join(filter(None, (self.warning, *self.kept)))
+
+
+@final
+class Preview(NamedTuple):
+    """The examples that `forget` would change.
+
+    leaving : the ids of the examples that would leave
+    changing : the ids of the examples that would stay, with the features or the label that they had
+        before
+    erasing : the ids of the examples that would stay as they are, and lose an earlier version
+    """
+
+    leaving: list[Id]
+    changing: list[Id]
+    erasing: list[Id]
+
+
+@final
+@dataclass(frozen=True)
+class Status:
+    """The content of a file, in numbers.
+
+    kind : of model
+    examples : how many there are
+    classes : how many there are of each class, or of each target none
+    features : how many numbers describe an example
+    names : of the features, or None
+    contributors : of how many examples each gave the features, the label or both; None stands for
+        those of which neither giver is known
+    entries, undone : those of the journal, and how many of these are undone
+    size : of the file, in bytes
+    parameters : of the estimator
+    kernel : in use, in words; None for linear models
+    changed : the time of the last entry; None if there is none
+    format : of the file
+    """
+
+    path: Path
+    kind: str
+    examples: int
+    classes: dict[Any, int]
+    features: int | None
+    names: tuple[Any, ...] | None
+    contributors: dict[str | None, int]
+    entries: int
+    undone: int
+    size: int
+    parameters: dict[str, Any]
+    kernel: str | None
+    changed: datetime | None
+    format: int = FORMAT
+
+
+def status(path: Path, file: File, held: HeldState) -> Status:
+    """The status of a file within a transaction."""
+    kind = str(held.facts["kind"])
+    run = file.connection.execute
+    grouped = "SELECT label, count(*) FROM examples WHERE live = 1 GROUP BY label ORDER BY label"
+    classes = run(grouped).fetchall()
+    last, entries, undone = run("SELECT max(at), count(*), total(undone) FROM journal").fetchone()
+    can = kinds.capabilities(kind)
+    columns = held.facts["columns"] or {"count": None, "names": None}
+    with file.understood("examples"):
+        return Status(
+            path,
+            kind,
+            len(held.index),
+            {} if can.regression else {loads(text): n for text, n in classes},
+            columns["count"],
+            kinds.valued(columns["names"]),
+            _contributors(Journal(file, held.numbers), held),
+            entries,
+            int(undone),
+            file.path.stat().st_size,
+            held.estimator.get_params(deep=False),
+            repr(held.estimator.kernel_) if can.keeps_rows and held.fitted else None,
+            None if last is None else moment_of(last),
+        )
+
+
+def _contributors(journal: Journal, held: HeldState) -> dict[str | None, int]:
+    """The number of examples to which each contributor gave features or label."""
+    features = journal.feature_givers()
+    rows = "SELECT row, contributor FROM examples WHERE live = 1"
+    labels = dict(journal.file.connection.execute(rows)) | journal.labellers()
+    counts: Counter[str | None] = Counter()
+    for row, vector in held.index.values():
+        givers = {features[vector], labels[row]}
+        counts.update(givers - {None} or givers)
+    known = sorted((name for name in counts if name is not None), key=str)
+    return {kinds.string(name): counts[name] for name in (None, *known) if counts[name]}
+
+
+# -- what stays when examples are forgotten ------------------------------------------------------
+
+# The verb of an entry that sets parameters which `tune` found.
+TUNE = "tune"
+
+
+def staying(facts: dict[str, Any], verbs: Iterable[str], problem: str = "") -> tuple[str, ...]:
+    """Sentences about things that stay in a file after a forget.
+
+    verbs : of the entries of the journal up to the last one that forgets
+    problem : why the examples that are left cannot choose the settings; "" if they can
+    """
+    found = []
+    if problem:
+        why = "The settings that examples had chosen stay, since those left cannot choose others"
+        found.append(f"{why}: {problem}")
+    pictures = facts["notes"].get("pictures")
+    if pictures and "words" in pictures:
+        found.append("The visual words, learnt from a sample of the first pictures, stay.")
+    if facts.get("supports"):
+        found.append("The supports stay as they were given.")
+    if path := facts.get("source", {}).get("path"):
+        name = PurePosixPath(path).name
+        found.append(f"The source, {name}, stays, with all that it has learnt.")
+    if TUNE in verbs:
+        found.append("Parameters that tune found stay: tune again.")
+    return tuple(found)

@@ -10,13 +10,11 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from knowmore._base import Array, Id
-from knowmore.errors import KnowmoreError, NoExamples
+from knowmore.errors import NoExamples
 from knowmore.estimators import unnamed
 from knowmore.examples import Examples
 from knowmore.insight import WITH_VARIANCE, Novelty, count_of, novelty
 from knowmore.models import class_probabilities, newness_of, values_by, weighed
-from knowmore.store import cache
-from knowmore.store.cache import LEARNT, Thresholds
 from knowmore.workbench.model import check_source, usable_records, wanted
 from knowmore.workbench.sources import Source, open_source
 
@@ -25,6 +23,10 @@ if TYPE_CHECKING:
 
 # A linear model holds no rows to leave out: so many rows of the file set the threshold.
 _SAMPLE: Final = 5000
+# The weights of a linear model that has learnt rows with nothing in common with others.
+_LEARNT: Final = (0.0,)
+# Rates whose thresholds are kept.
+_RATES: Final = 8
 
 
 @final
@@ -46,7 +48,7 @@ class Judge(NamedTuple):
     """Tells rows that are unknown to a classifier, by the best method that its model has.
 
     threshold : the novelty above which a row is unknown
-    weights : as of `Thresholds`
+    weights : of the parts of novelty that a model combines; `_LEARNT`, or empty if it combines none
     """
 
     threshold: float
@@ -73,7 +75,7 @@ class Judge(NamedTuple):
             return weighed(model, rows, variance, np.array(self.weights))
         unrelated = model.unrelated(rows)
         if not model.keeps_rows:
-            unrelated &= self.weights != LEARNT
+            unrelated &= self.weights != _LEARNT
         return values_by(
             method,
             lambda: mean,
@@ -98,9 +100,8 @@ class Predictor:
             raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
         self.is_classifier = bool(is_classifier(store))
         self.judge: Judge | None = None
-        found = thresholds_of(store, rate, keep=keep) if self.is_classifier else None
-        if found is not None:
-            self.judge = Judge(found.known[rate], found.weights)
+        if self.is_classifier:
+            self.judge = judge_of(store, rate, keep=keep)
         self.temperature = temperature(store, keep=keep) if self.is_classifier else 1.0
         # After these, which follow what others have written.
         self.estimator = unnamed(store.estimator)
@@ -137,48 +138,39 @@ def temperature(store: Store, *, keep: bool) -> float:
 
     keep : whether to write it to the file, if that is possible
     """
-    with store.session.lock, store.session.reading() as file:
-        held = store.session.follow()
-        state = cache.state_of(file, held.facts)
-        known = cache.read_temperature(file, state)
-    if known is not None:
-        return known
+    held, state, kept = store.session.recall("temperature")
+    with suppress(LookupError, TypeError, ValueError):
+        if 0 < (known := float(kept["temperature"])) < float("inf"):
+            return known
     found = float(unnamed(held.estimator).temperature_)
     if keep:
-        with suppress(KnowmoreError), store.session.lock, store.session.caching() as work:
-            if cache.state_of(work.file, work.held.facts) == state:
-                numbers = work.journal.numbers
-                number = cache.write_temperature(work.file, numbers.array, state, found)
-                work.journal.numbers = numbers.but(array=number)
+        store.session.remember("temperature", state, {"temperature": found})
     return found
 
 
-def thresholds_of(store: Store, rate: float, *, keep: bool) -> Thresholds | None:
-    """Thresholds that tell known rows from unknown ones; None if the classifier cannot tell.
+def judge_of(store: Store, rate: float, *, keep: bool) -> Judge | None:
+    """The judge of a classifier in a file; None if it cannot tell known rows from unknown ones.
 
-    rate : the fraction of the examples that may be called unknown; its threshold is among them
+    rate : the fraction of the examples that may be called unknown
     keep : whether to write it to the file, if that is possible
     """
-    with store.session.lock, store.session.reading() as file:
-        held = store.session.follow()
-        state = cache.state_of(file, held.facts)
-        kept = cache.read_thresholds(file, state)
+    held, state, kept = store.session.recall("thresholds")
     estimator = unnamed(held.estimator)
     if not rate or not _can_judge(estimator):
         return None
-    if kept is not None and rate in kept.known:
-        return kept
+    known: dict[float, float] = {}
+    with suppress(LookupError, TypeError, ValueError):
+        known = {float(each): float(value) for each, value in kept["known"]}
+        weights = tuple(map(float, kept["weights"]))
+        if rate in known:
+            return Judge(known[rate], weights)
     found, weights = _compared(estimator, store.examples)
-    known = {} if kept is None else kept.known
-    told = Thresholds(weights, known | {rate: found.threshold(1 - rate)})
+    known |= {rate: found.threshold(1 - rate)}
     # A useless threshold is not cached, so that its warning repeats.
     if keep and found.separates(1 - rate):
-        with suppress(KnowmoreError), store.session.lock, store.session.caching() as work:
-            if cache.state_of(work.file, work.held.facts) == state:
-                numbers = work.journal.numbers
-                number = cache.write_thresholds(work.file, numbers.array, state, told)
-                work.journal.numbers = numbers.but(array=number)
-    return told
+        last = list(known.items())[-_RATES:]
+        store.session.remember("thresholds", state, {"weights": weights, "known": last})
+    return Judge(known[rate], weights)
 
 
 def _can_judge(estimator: Any) -> bool:
@@ -186,14 +178,14 @@ def _can_judge(estimator: Any) -> bool:
 
 
 def _compared(estimator: Any, examples: Examples) -> tuple[Novelty, tuple[float, ...]]:
-    """A row beside the examples that are held; and the weights of `Thresholds`."""
+    """A row beside the examples that are held; and the weights of `Judge`."""
     model, reference = estimator.model_, None
     weights: tuple[float, ...] = ()
     if not model.keeps_rows:
         learnt = np.flatnonzero(examples.weights > 0)
         rows = learnt[np.linspace(0, len(learnt) - 1, min(len(learnt), _SAMPLE)).astype(int)]
         reference = examples.X[rows], examples.labels[rows], examples.weights[rows]
-        weights = LEARNT if model.unrelated(examples.X[learnt]).any() else ()
+        weights = _LEARNT if model.unrelated(examples.X[learnt]).any() else ()
     elif model.has_gram:
         weights = tuple(newness_of(model).weights.tolist())
     return novelty(estimator, examples.X[:1], reference=reference), weights

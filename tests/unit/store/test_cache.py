@@ -12,6 +12,7 @@ from tolerance import assert_rounded
 
 import knowmore
 from knowmore.store import Store, cache, file
+from knowmore.store.journal import Journal, Numbers
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(300, 3))
@@ -81,8 +82,9 @@ def test_a_factor_of_something_else_is_not_used(path):
         wrong = factor.panels[0].packed(128)
         data = b"".join(map(cache.bytes_of, (2 * wrong[0], 2 * wrong[1])))
         with store.session.file.writing():
-            number = cache.write_parts(store.session.file, 9000, cache.FACTOR, {0: data})
-        assert number == 9001
+            journal = Journal(store.session.file, Numbers(array=9000))
+            cache.write_parts(journal, cache.FACTOR, {0: data})
+        assert journal.numbers.array == 9001
     with Store(path) as store:
         assert store.session.cache.rows == 0
 
@@ -106,7 +108,7 @@ def test_only_panels_that_changed_are_written(path, monkeypatch):
     monkeypatch.setattr(
         cache,
         "write_parts",
-        lambda f, n, name, p: written.append((name, *p)) or real(f, n, name, p),
+        lambda journal, name, p: written.append((name, *p)) or real(journal, name, p),
     )
     with Store(path) as store:
         store.add(X[:5] + 1, Y[:5])
@@ -193,7 +195,8 @@ def test_a_class_that_came_after_the_cache_was_written(tmp_path):
 def test_a_damaged_cache_goes_as_a_whole_when_something_is_forgotten(path, text):
     with Store(path) as store:
         with store.session.file.writing():
-            cache.write_parts(store.session.file, 99, "cache/about", {0: text.encode()})
+            journal = Journal(store.session.file, Numbers(array=99))
+            cache.write_parts(journal, "cache/about", {0: text.encode()})
         store.forget([130])
         assert cache.FACTOR not in parts(path)
         assert store.verify().ok

@@ -14,7 +14,7 @@ from store_kinds import answers
 
 import knowmore
 from knowmore.errors import InvalidInput, KnowmoreError, NotWritten
-from knowmore.store import Store, rollback
+from knowmore.store import Store
 from knowmore.store import file as layout
 
 X = np.random.default_rng(0).normal(size=(12, 2))
@@ -61,7 +61,7 @@ def test_the_settings_of_a_file(original):
         }
         version = store.session.file.connection.execute("PRAGMA user_version").fetchone()[0]
     assert ask == WANTED
-    assert rollback.format_of(version) == 2
+    assert layout.format_of(version) == 2
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_facts_that_make_no_sense(path, name):
 
 def test_a_journal_of_several_databases(path):
     journal = path.with_name(f"{path.name}-journal")
-    journal.write_bytes(b"/etc/passwd\0" + rollback._MAGIC)
+    journal.write_bytes(b"/etc/passwd\0" + layout.JOURNAL_MAGIC)
     with pytest.raises(InvalidInput, match="journal of several databases"):
         Store(path)
 

@@ -140,11 +140,10 @@ KILLED = """
 import os, sys
 import numpy as np
 from knowmore import GPClassifier
-from knowmore.store import rollback
 def die(part, target):
     os.kill(os.getpid(), 9)
-from knowmore.store import saving
-saving.put_in_place = die
+from knowmore.store import state
+state.put_in_place = die
 X = np.arange(12.0).reshape(6, 2)
 GPClassifier().fit(X, list("ababab")).save(sys.argv[1])
 """

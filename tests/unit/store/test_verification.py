@@ -20,7 +20,7 @@ from knowmore import (
     LSSVMClassifier,
 )
 from knowmore.errors import NotWritten
-from knowmore.store.file import File
+from knowmore.store import verification
 
 KINDS = {
     "gp": lambda: GPClassifier(kernel=RBF(2.0), noise=0.1),
@@ -137,7 +137,7 @@ def test_bytes_that_forget_could_not_clear_are_told_and_cleared_later(tmp_path, 
     path = tmp_path / "a.km"
     with made(path) as store:
         with monkeypatch.context() as patched:
-            patched.setattr(File, "vacuum", busy)
+            patched.setattr(verification, "vacuum", busy)
             done = store.forget([3, 4])
             assert done.count == 2
             assert done.traces
@@ -152,7 +152,7 @@ def test_bytes_that_forget_could_not_clear_are_told_and_cleared_later(tmp_path, 
 def test_opening_clears_what_a_crash_left(tmp_path, monkeypatch):
     path = tmp_path / "a.km"
     with monkeypatch.context() as patched:
-        patched.setattr(File, "clean", lambda self: [])
+        patched.setattr(verification, "clean", lambda file: None)
         with made(path) as store:
             assert not store.verify().ok
     # A journal that was never synced, which SQLite takes for none.

@@ -16,8 +16,8 @@ from test_label_studio import VIEW, annotation, event
 import knowmore
 from knowmore import GPClassifier
 from knowmore.serve import Settings, create_app
-from knowmore.store import file
-from knowmore.store.traces import left
+from knowmore.store import verification
+from knowmore.store.verification import left
 
 # Every name of what is forgotten has this in it. Its values are near that, and so are differences
 # to what is held, which is within -1 and 1.
@@ -136,7 +136,7 @@ def test_a_service_that_writes_nothing_follows_a_forget(path):
 
 @pytest.mark.parametrize("how", ["deleted", "emptied"])
 def test_bytes_that_may_be_left_are_told(path, how, monkeypatch, little_room, capfd):
-    usual = file.File.vacuum
+    usual = verification.vacuum
 
     def vacuum(file):
         with little_room(20_000):
@@ -145,7 +145,7 @@ def test_bytes_that_may_be_left_are_told(path, how, monkeypatch, little_room, ca
     with serving(path, label_studio=True) as ask:
         for number in (1, 2):
             assert ask.post("/webhook", secret(number))[0] == 201
-        monkeypatch.setattr(file.File, "vacuum", vacuum)
+        monkeypatch.setattr(verification, "vacuum", vacuum)
         status, answer = HOW[how](ask, path)
         monkeypatch.undo()
         assert (status, answer["forgotten"]) == (201, 2)

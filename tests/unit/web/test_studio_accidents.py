@@ -20,7 +20,7 @@ from studied import enter
 
 import knowmore
 from knowmore import GPClassifier
-from knowmore.store.traces import left
+from knowmore.store.verification import left
 
 ROOT = Path(__file__).parents[3]
 # A studio, in which SIGUSR1 begins to count the calls that change files, and SIGUSR2 ends it.

@@ -18,7 +18,7 @@ from knowmore.kernels import (
     Task,
 )
 from knowmore.linalg import Grid
-from knowmore.store import codec
+from knowmore.store import kinds
 from knowmore.subspaces import Truncation
 
 KERNELS = [
@@ -41,13 +41,13 @@ KERNELS = [
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_kernels(kernel):
-    again = codec.valued(json.loads(json.dumps(codec.plain(kernel))))
+    again = kinds.valued(json.loads(json.dumps(kinds.plain(kernel))))
     assert type(again) is type(kernel)
     assert repr(again.get_params()) == repr(kernel.get_params())
 
 
 def test_every_kernel_has_a_name():
-    assert {type(part) for part in KERNELS} >= set(codec.KERNELS.values()) - {
+    assert {type(part) for part in KERNELS} >= set(kinds.KERNELS.values()) - {
         standard.ConstantKernel,
         standard.WhiteKernel,
         standard.Exponentiation,
@@ -76,7 +76,7 @@ def test_every_kernel_has_a_name():
     ids=repr,
 )
 def test_settings(value):
-    assert repr(codec.valued(json.loads(json.dumps(codec.plain(value))))) in (
+    assert repr(kinds.valued(json.loads(json.dumps(kinds.plain(value))))) in (
         repr(value),
         repr(getattr(value, "item", lambda: None)()),
     )
@@ -84,7 +84,7 @@ def test_settings(value):
 
 def test_grids():
     grid = Grid(np.array([-3, 150]), 42)
-    assert codec.valued(json.loads(json.dumps(codec.plain(grid)))) == grid
+    assert kinds.valued(json.loads(json.dumps(kinds.plain(grid)))) == grid
 
 
 class Own(standard.RBF):
@@ -94,12 +94,12 @@ class Own(standard.RBF):
 @pytest.mark.parametrize("value", [Own(), len, lambda X, Y: X @ Y.T])
 def test_what_has_no_name_is_refused(value):
     with pytest.raises(InvalidInput, match="must not run anybody's code"):
-        codec.plain(value)
+        kinds.plain(value)
 
 
 def test_other_types_are_refused():
     with pytest.raises(InvalidInput, match="A setting is an object"):
-        codec.plain(object())
+        kinds.plain(object())
 
 
 @pytest.mark.parametrize(
@@ -119,18 +119,18 @@ def test_other_types_are_refused():
 )
 def test_what_makes_no_sense(found):
     with pytest.raises((LookupError, TypeError, ValueError)):
-        codec.valued(found)
+        kinds.valued(found)
 
 
 def test_rows_of_other_lengths():
     with pytest.raises(ValueError, match="another length"):
-        codec.read_rows([b"1234567"], 2)
+        kinds.read_rows([b"1234567"], 2)
     with pytest.raises(LookupError):
-        codec.read_rows([bytes(6)], 2)
+        kinds.read_rows([bytes(6)], 2)
     with pytest.raises(ValueError, match="not finite"):
-        codec.read_rows([np.array([np.nan, 1.0]).tobytes()], 2)
+        kinds.read_rows([np.array([np.nan, 1.0]).tobytes()], 2)
 
 
 def test_rows_of_mixed_types():
     rows = [np.array([1, 2], "<u1").tobytes(), np.array([0.5, 2], "<f4").tobytes()]
-    np.testing.assert_array_equal(codec.read_rows(rows, 2), [[1, 2], [0.5, 2]])
+    np.testing.assert_array_equal(kinds.read_rows(rows, 2), [[1, 2], [0.5, 2]])

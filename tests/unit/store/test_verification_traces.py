@@ -10,10 +10,53 @@ import alone
 import numpy as np
 import pytest
 
-from knowmore.store import rollback
-from knowmore.store.traces import Slack, Trace, beside, left, left_in, pieces, slack
+from knowmore.store.file import reader as file_reader
+from knowmore.store.verification import Malformed, beside, free_runs, left, slack
+from knowmore.store.work import Trace
 
 SIZES = (512, 4096, 16384)
+# Shorter pieces occur anywhere by chance; so do pieces of equal bytes.
+SHORTEST = 8
+DIFFERENT = 4
+BLOCK = 2**20
+
+
+def pieces(needle):
+    """The pieces of a value to search for: 8 bytes with at least 4 different ones.
+
+    So a value is found that was overwritten in part. There are none of a value that is too short
+    or too plain to be told from chance; for those `slack` must be clean.
+    """
+    starts = range(0, len(needle) - SHORTEST + 1, SHORTEST)
+    # The last ones are not skipped where the length is no multiple of eight.
+    parts = {needle[at : at + SHORTEST] for at in (*starts, max(len(needle) - SHORTEST, 0))}
+    return {part for part in parts if len(part) == SHORTEST and len(set(part)) >= DIFFERENT}
+
+
+def left_in(path, needles):
+    """Values with a piece that survives in free space or in a side file."""
+    wanted = {needle: pieces(needle) for needle in needles}
+    found = set()
+    for data in searched(path):
+        for needle, parts in wanted.items():
+            if any(part in data for part in parts):
+                found.add(needle)
+    return [needle for needle in wanted if needle in found]
+
+
+def searched(path):
+    """The bytes that belong to no row, and blocks of the files beside."""
+    try:
+        yield from (data for _, data in free_runs(path))
+    except Malformed:
+        # Pages that cannot be told apart are searched as a whole.
+        yield path.read_bytes()
+    for file in beside(path):
+        with open(file, "rb") as stream:
+            tail = b""
+            while block := stream.read(BLOCK):
+                yield tail + block
+                tail = (tail + block)[1 - SHORTEST :]
 
 
 def database(path, page=4096, secure=True, journal="truncate"):
@@ -60,10 +103,8 @@ def test_tables_that_only_grew_have_no_slack(tmp_path, page):
     path = tmp_path / "a.km"
     with closing(database(path, page)) as connection:
         fill(connection, np.random.default_rng(0), [*range(0, 3000, 40), 40_000, 100_000])
-    here = slack(path)
-    assert here.clean
-    assert 0 < here.free < path.stat().st_size / 2
-    assert here == Slack(here.free, ())
+    assert slack(path) == ([], "")
+    assert 0 < sum(len(data) for _, data in free_runs(path)) < path.stat().st_size / 2
     assert left(path) == []
 
 
@@ -82,7 +123,7 @@ def test_every_trace_of_a_deleted_row_is_in_the_slack_and_vacuum_clears_it(tmp_p
             assert left_in(path, gone) == there
             assert not there or left(path)
         connection.execute("VACUUM")
-    assert slack(path).clean
+    assert slack(path) == ([], "")
     assert found(path, gone) == []
     assert len(found(path, held.values())) == len(held)
 
@@ -108,10 +149,10 @@ def test_a_reader_keeps_vacuum_from_clearing(tmp_path):
         cursor.fetchone()
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             connection.execute("VACUUM")
-        assert not slack(path).clean
+        assert slack(path) != ([], "")
         cursor.close()
         connection.execute("VACUUM")
-        assert slack(path).clean
+        assert slack(path) == ([], "")
 
 
 def test_files_beside_it_are_searched(tmp_path):
@@ -148,7 +189,7 @@ def test_a_file_with_pages_out_of_place_is_searched_as_a_whole(tmp_path):
     data = bytearray(path.read_bytes())
     data[4096 * 3] = 77
     path.write_bytes(data)
-    assert "of kind 77" in slack(path).problem
+    assert "of kind 77" in slack(path)[1]
     assert left(path) == [Trace(path, 0, len(data))]
     assert left_in(path, [value, rng.bytes(30)]) == [value]
 
@@ -172,9 +213,9 @@ def test_damaged_pages_are_reported_whatever_they_say(tmp_path, seed):
 
 def test_what_is_no_database_is_reported(tmp_path):
     path = tmp_path / "a.km"
-    assert slack(path).problem
+    assert slack(path)[1]
     path.write_bytes(b"hello")
-    assert "not a database" in slack(path).problem
+    assert "not a database" in slack(path)[1]
 
 
 def test_reading_keeps_the_locks_of_a_transaction(tmp_path):
@@ -192,7 +233,7 @@ except sqlite3.OperationalError:
     with closing(database(path)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         slack(path)
-        rollback.reader(path)(0, 100)
+        file_reader(path)(0, 100)
         assert alone.assert_runs(other, path) == "locked\n"
         connection.execute("COMMIT")
         assert alone.assert_runs(other, path) == "free\n"
@@ -205,6 +246,6 @@ def test_descriptors_of_deleted_files_are_closed(tmp_path):
         pytest.skip("needs /proc")
     for path in paths:
         path.write_bytes(b"some bytes")
-        assert rollback.reader(path)(5, 10) == b"bytes"
+        assert file_reader(path)(5, 10) == b"bytes"
         path.unlink()
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + 1

@@ -14,8 +14,8 @@ import pytest
 import knowmore
 from knowmore import GPClassifier
 from knowmore.errors import KnowmoreWarning, NotEnoughMemory, NotWritten
-from knowmore.store import file, traces
-from knowmore.store.traces import Trace
+from knowmore.store import verification
+from knowmore.store.work import Trace
 
 ROWS = 300
 FULL = "the disk is full. Free some space"
@@ -74,7 +74,7 @@ def refused(folder, what):
 def test_the_cause_is_told_apart(tmp_path, what, words):
     error = NotWritten("what the file says")
     error.__cause__ = refused(tmp_path, what)
-    assert traces.hindrance(error) == words
+    assert verification.hindrance(error) == words
 
 
 def test_a_limit_of_the_system_is_a_fault_of_the_disk(tmp_path, little_room):
@@ -84,28 +84,31 @@ def test_a_limit_of_the_system_is_a_fault_of_the_disk(tmp_path, little_room):
         with little_room(50_000), pytest.raises(sqlite3.OperationalError) as caught:
             one.execute("INSERT INTO t VALUES(zeroblob(100000))")
     error.__cause__ = caught.value
-    assert traces.hindrance(error).startswith(FAULT)
+    assert verification.hindrance(error).startswith(FAULT)
 
 
 def test_other_errors_speak_for_themselves():
     error = NotWritten("'m.km' was moved, or replaced by another file. Open it again.")
-    assert traces.hindrance(error) == "'m.km' was moved, or replaced by another file. Open it again"
-    memory = traces.hindrance(NotEnoughMemory("not enough"))
+    assert (
+        verification.hindrance(error)
+        == "'m.km' was moved, or replaced by another file. Open it again"
+    )
+    memory = verification.hindrance(NotEnoughMemory("not enough"))
     assert memory == "there is not enough memory to write the file anew. Free some"
 
 
 def test_what_is_left_is_said_in_a_sentence(tmp_path):
     path = tmp_path / "m.km"
-    assert traces.warning(path, [], FULL) == ""
+    assert verification.warning(path, [], FULL) == ""
     here, journal = Trace(path, 8, 4), Trace(tmp_path / "m.km-journal", 0, 512)
-    assert traces.warning(path, [here], FULL) == (
+    assert verification.warning(path, [here], FULL) == (
         "Bytes of what was forgotten may be left in m.km: the disk is full. Free some space, then "
         "run verify, which clears them."
     )
-    both = traces.warning(path, [here, here, journal], FULL)
+    both = verification.warning(path, [here, here, journal], FULL)
     assert both.startswith("Bytes of what was forgotten may be left in m.km, m.km-journal: the dis")
     # A file beside it has causes of its own.
-    assert traces.warning(path, [journal], FULL) == (
+    assert verification.warning(path, [journal], FULL) == (
         "Bytes of what was forgotten may be left in m.km-journal: another program writes to the "
         "model, or was interrupted. Close the programs that use it, then run verify, which clears "
         "them."
@@ -121,14 +124,14 @@ def crowded(monkeypatch):
 
     def begin(path):
         reader = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        usual = file.File.vacuum
+        usual = verification.vacuum
 
         def vacuum(file):
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM examples").fetchone()
             usual(file)
 
-        monkeypatch.setattr(file.File, "vacuum", vacuum)
+        monkeypatch.setattr(verification, "vacuum", vacuum)
         return reader
 
     return begin
@@ -145,18 +148,18 @@ def test_a_reader_is_named_and_verify_clears_when_it_has_gone(path, crowded, mon
         assert not checked.ok
         reader.execute("COMMIT")
         assert store.verify().ok
-    assert traces.left(path) == []
+    assert verification.left(path) == []
 
 
 def test_a_disk_without_room_is_named_and_the_edit_stands(path, little_room, monkeypatch):
-    usual = file.File.vacuum
+    usual = verification.vacuum
 
     def vacuum(file):
         with little_room(100_000):
             usual(file)
 
     with knowmore.open(path) as store:
-        monkeypatch.setattr(file.File, "vacuum", vacuum)
+        monkeypatch.setattr(verification, "vacuum", vacuum)
         found = store.forget([f"1/{i}" for i in range(ROWS)])
         monkeypatch.undo()
         assert (found.count, len(store)) == (ROWS, 2 * ROWS)
@@ -165,7 +168,7 @@ def test_a_disk_without_room_is_named_and_the_edit_stands(path, little_room, mon
         assert "another program" not in found.warning
         # The next edit with room clears what this one left.
         store.relabel("0/0", "b")
-        assert traces.left(path) == []
+        assert verification.left(path) == []
         assert store.forget("0/1").warning == ""
 
 
@@ -175,12 +178,13 @@ def test_a_lack_of_memory_is_named_and_the_edit_stands(path):
     script = f"""
 import knowmore
 store = knowmore.open({str(path)!r})
-vacuum = type(store.session.file).vacuum
+from knowmore.store import verification
+vacuum = verification.vacuum
 def limited(file):
     for setting in ("shrink_memory", "hard_heap_limit=1000000"):
         file.connection.execute(f"PRAGMA {{setting}}")
     vacuum(file)
-type(store.session.file).vacuum = limited
+verification.vacuum = limited
 found = store.forget([f"1/{{i}}" for i in range({ROWS})])
 print(found.count, bool(found.traces), len(store), found.warning)
 """

@@ -17,7 +17,8 @@ from store_kinds import answers
 
 import knowmore
 from knowmore.errors import InvalidInput, NotWritten
-from knowmore.store import Store, restore, rollback
+from knowmore.store import Store, restore
+from knowmore.store import file as layout
 from knowmore.store.file import PAGE
 
 X = np.random.default_rng(0).normal(size=(40, 2))
@@ -55,7 +56,7 @@ def dying(file):
     file.connection.execute("PRAGMA cache_spill=1")
     file.write_facts({str(i): "x" * 10_000 for i in range(50)})
     os.kill(os.getpid(), 9)
-File._write_totals = dying
+File.write_totals = dying
 knowmore.open(sys.argv[1], knowmore.GPClassifier())
 """
 
@@ -71,7 +72,7 @@ def crash(path, script=CRASH):
     """Interrupt an edit in another process; returns the journal that it leaves."""
     done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
     assert done.returncode == -signal.SIGKILL
-    journal = rollback.journal_of(path)
+    journal = layout.journal_of(path)
     assert journal.stat().st_size
     return journal
 
@@ -120,9 +121,9 @@ def test_a_copy_in_the_place_of_an_unfinished_file_is_not_spoilt(path, tmp_path)
     for _ in range(3):
         new.unlink(missing_ok=True)
         data = crash(new, CRASH_NEW).read_bytes()
-        old = rollback.Head.of(data[int.from_bytes(data[20:24]) + 4 :])
+        old = layout.Head.of(data[int.from_bytes(data[20:24]) + 4 :])
         # One epoch in 2,048 is the same by chance.
-        if not any(rollback.Head.of(copy.read_bytes()).follows(old) for copy in copies):
+        if not any(layout.Head.of(copy.read_bytes()).follows(old) for copy in copies):
             break
     for copy in copies:
         shutil.copy(copy, new)
@@ -136,7 +137,7 @@ def test_a_copy_in_the_place_of_an_unfinished_file_is_not_spoilt(path, tmp_path)
 def test_a_journal_that_empties_a_file_is_played_back_if_nothing_is_in_it(path, tmp_path):
     """The first page of a new file is written alone."""
     emptying = HEADER.pack(MAGIC, 0, 7, 0, 512, PAGE).ljust(512, b"\0")
-    rollback.journal_of(path).write_bytes(emptying)
+    layout.journal_of(path).write_bytes(emptying)
     before = path.read_bytes()
     with pytest.raises(InvalidInput, match="belongs to another state"):
         Store(path)
@@ -148,8 +149,8 @@ def test_a_journal_that_empties_a_file_is_played_back_if_nothing_is_in_it(path, 
     begun = new.read_bytes()
     for data in (b"", begun, begun[: PAGE // 2], bytes(PAGE)):
         new.write_bytes(data)
-        rollback.journal_of(new).write_bytes(emptying)
-        assert not rollback.is_there(new)
+        layout.journal_of(new).write_bytes(emptying)
+        assert not layout.is_there(new)
         with Store(new, knowmore.GPClassifier(RBF(2.0))) as store:
             assert len(store) == 0
 
@@ -391,7 +392,7 @@ def test_restore_of_what_cannot_be(path, tmp_path):
 def test_a_model_that_is_being_written_is_not_replaced(path, tmp_path, monkeypatch):
     copy = tmp_path / "copy.km"
     shutil.copy(path, copy)
-    monkeypatch.setattr(rollback, "PATIENCE", 0.1)
+    monkeypatch.setattr(layout, "PATIENCE", 0.1)
     with Store(path) as store, store.together("long"):
         store.relabel(0, "c")
         with pytest.raises(NotWritten, match="being written by another program"):
@@ -419,11 +420,11 @@ def test_the_first_record_of_a_journal_is_the_first_page(path):
         epochs = []
         with store.together("edit"):
             store.relabel(0, "c")
-            data = rollback.journal_of(path).read_bytes()
+            data = layout.journal_of(path).read_bytes()
             sector = int.from_bytes(data[20:24])
             assert data[sector : sector + 4] == b"\0\0\0\1"
-            epochs.append(rollback.Head.of(data[sector + 4 :]))
-        epochs.append(rollback.Head.of(path.read_bytes()))
+            epochs.append(layout.Head.of(data[sector + 4 :]))
+        epochs.append(layout.Head.of(path.read_bytes()))
     before, after = epochs
     assert after.follows(before)
     assert not before.follows(after)
@@ -431,7 +432,7 @@ def test_the_first_record_of_a_journal_is_the_first_page(path):
 
 
 def test_a_journal_that_sqlite_ignores_is_no_reason_to_refuse(path):
-    journal = rollback.journal_of(path)
+    journal = layout.journal_of(path)
     for data in (bytes(1000), b"x", b"nothing of a journal" * 100):
         journal.write_bytes(data)
         with Store(path) as store:
@@ -450,7 +451,7 @@ def test_a_file_of_the_first_format_is_raised_by_its_first_edit(tmp_path):
         connection = sqlite3.connect(path)
         found = connection.execute("PRAGMA user_version").fetchone()[0]
         connection.close()
-        return rollback.format_of(found)
+        return layout.format_of(found)
 
     with Store(path) as store:
         assert store.was_forgotten([0]) == [(False, False, False)]
