@@ -88,7 +88,7 @@ def test_a_model_that_cannot_learn_more_is_as_it_was(monkeypatch):
 @pytest.mark.parametrize("n", [5, 100, 128])
 def test_forgetting_everything_needs_no_memory(monkeypatch, n):
     clf = LinearGPClassifier().fit(X[:n], Y[:n])
-    monkeypatch.setattr("knowmore.linalg.sums._settled", None)
+    monkeypatch.setattr("knowmore.linalg.totals.Products.settled", None)
     for rows in np.array_split(np.arange(n)[::-1], 3):
         clf.forget(X[rows], Y[rows])
     assert clf.n_samples_ == 0
