@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from knowmore._base import progress
+    from knowmore.editable import Editable
     from knowmore.errors import KnowmoreError
     from knowmore.estimators import (
         ForestGPClassifier,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Editable",
     "Eigenspace",
     "EigenspaceLDA",
     "EigenspacePCA",
@@ -77,6 +79,7 @@ __all__ = [
 
 # Names whose module is not `knowmore.estimators`.
 _HOMES = {
+    "Editable": "knowmore.editable",
     "Eigenspace": "knowmore.subspaces",
     "EigenspaceLDA": "knowmore.subspaces",
     "EigenspacePCA": "knowmore.subspaces",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar, final
+from typing import Any, ClassVar, Generic, TypeVar, final
 
 import numpy as np
 
@@ -53,6 +53,8 @@ class Living(Generic[M]):
     >>> living.apply(Remove((0,))).current.targets.names
     array(['yes'], dtype='<U3')
     """
+
+    keeps_rows: ClassVar[bool] = True
 
     model: M
     examples: Examples

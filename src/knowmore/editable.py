@@ -1,7 +1,7 @@
 """The protocol of a frozen value that answers questions and can be edited.
 
-Three families implement it: kernel models (`Living`, with the examples that edits have moved ahead
-of the model), forests, and linear models, which keep sums instead of rows. A caller asks for a
+Three classes implement it: `Living`, a kernel model with the examples that edits have moved ahead
+of it; `Forest`; and `Summed`, a linear model with its rows if they are kept. A caller asks for a
 capability that the value declares, never for its class.
 """
 
@@ -123,8 +123,12 @@ class Editable(Protocol):
     """A frozen value that holds examples and follows edits: the fitted state of an estimator."""
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether it has its examples; without them it takes no edits."""
+
+    @property
     def examples(self) -> Examples:
-        """All examples, also examples of weight zero."""
+        """All examples, also examples of weight zero; raises NoRows if it does not keep them."""
 
     @property
     def labels(self) -> Array:

@@ -21,6 +21,7 @@ __all__ = [
     "MissingData",
     "MissingExtra",
     "NoExamples",
+    "NoRows",
     "NotEnoughMemory",
     "NotFitted",
     "NotPositiveDefinite",
@@ -56,6 +57,10 @@ class UnknownId(KnowmoreError, KeyError):
 
 class NoExamples(KnowmoreError, ValueError):
     """A question to a model that holds no examples."""
+
+
+class NoRows(KnowmoreError, AttributeError):
+    """An edit by id, or a question about single rows, to a model that keeps only their sums."""
 
 
 class NotFitted(KnowmoreError, ValueError, AttributeError):

@@ -275,6 +275,11 @@ class Examples:
         """A copy with other features X, (n, any)."""
         return replace(self, columns=_Columns(self.columns.ids, Rows(X), *self.columns[2:]))
 
+    def part(self, ids: tuple[Id, ...]) -> Examples:
+        """Some of the examples, in this order."""
+        rows = self.rows(ids)
+        return Examples.of(self.X[rows], self.labels[rows], ids, self.weights[rows])
+
     def labelled_as(self, earlier: Examples) -> bool:
         """Whether it is known without a look that rows of both have the same label in both."""
         return self.labelling is earlier.labelling
@@ -309,11 +314,10 @@ class Examples:
         k, ids = len(new.X), new.ids
         if ids is None:
             ids = tuple(range(self.next_id, self.next_id + k))
-        if len(ids) != k:
-            raise InvalidInput(f"{len(ids)} ids were given for {k} examples. Give one each.")
-        alone = k == 1 and self._row(ids[0]) is None
-        if len(self) and not alone and (held := self._find(ids)[1]).any():
-            raise repeated_ids([ids[i] for i in np.flatnonzero(held)])
+        held: list[Id] = []
+        if len(self) and not (k == len(ids) == 1 and self._row(ids[0]) is None):
+            held = [ids[i] for i in np.flatnonzero(self._find(ids)[1])]
+        check_new_ids(ids, k, held)
         weights = np.ones(k) if new.weights is None else new.weights
         serials = new_serials(k)
         rows = _names(ids), new.X, new.labels, weights, serials
@@ -334,6 +338,18 @@ class Examples:
         return Examples(columns, index, self.next_id, self._alike, self.labelling)
 
 
+def check_new_ids(ids: tuple[Id, ...], k: int, held: list[Id]) -> None:
+    """Raise InvalidInput unless there is one id for each of k examples, and none is held."""
+    if len(ids) != k:
+        raise InvalidInput(f"{len(ids)} ids were given for {k} examples. Give one each.")
+    if held:
+        raise RepeatedId(
+            f"The model already holds {some(held)}. Use replace() to change them, or give new "
+            f"examples other ids, by ids=... or by the index of their table "
+            f"(reset_index(drop=True) numbers rows instead)."
+        )
+
+
 def unknown_ids(ids: Sequence[Id], held: Iterable[Id], gone: str = "removed") -> UnknownId:
     """The error for ids that are not `held`; gone: what may have become of the examples."""
     kinds, they = set(map(type, held)), "It" if len(ids) == 1 else "They"
@@ -342,15 +358,6 @@ def unknown_ids(ids: Sequence[Id], held: Iterable[Id], gone: str = "removed") ->
         (kind,) = kinds
         hint = f"All its ids are of type {kind.__name__}: 1 and '1' are different ids."
     return UnknownId(f"The model holds no example {some(ids)}. {hint}")
-
-
-def repeated_ids(ids: Sequence[Id]) -> RepeatedId:
-    """The error for new ids that are held already."""
-    return RepeatedId(
-        f"The model already holds {some(ids)}. Use replace() to change them, or give new examples "
-        f"other ids, by ids=... or by the index of their table (reset_index(drop=True) numbers "
-        f"rows instead)."
-    )
 
 
 def array_of_ids(ids: Sequence[Id]) -> Array:

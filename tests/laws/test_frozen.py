@@ -62,7 +62,7 @@ def shown(value, seen):
             yield from ((f"[{i}]{path}", array) for path, array in shown(one, seen))
     elif is_dataclass(value) and type(value).__module__.startswith("knowmore"):
         for name in dir(value):
-            if name in ("newness", "null_space") and not tells_what_is_new(value):
+            if name in ("newness", "indicators") and not tells_what_is_new(value):
                 continue
             if name.startswith("_") or name in NOT_SHOWN or callable(getattr(value, name)):
                 continue

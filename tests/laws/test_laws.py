@@ -14,10 +14,17 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct
 import knowmore
 from knowmore import LSSVMClassifier
 from knowmore.estimators.living import LivingEstimator
-from laws.laws import EXEMPT, LAWS, laws_for
+from laws.laws import (
+    EXEMPT,
+    LAWS,
+    LinearClassifierWithIds,
+    LinearRegressorWithIds,
+    laws_for,
+)
 
 PUBLIC = [getattr(knowmore, name) for name in knowmore.__all__]
 LIVING = [each for each in PUBLIC if isinstance(each, type) and issubclass(each, LivingEstimator)]
+LINEAR = [LinearClassifierWithIds, LinearRegressorWithIds]
 SETTINGS = {
     "cholesky": {"solver": "cholesky"},
     "cholesky-iterative": {"solver": "cholesky", "update": "iterative"},
@@ -60,8 +67,19 @@ ONE_SHOT = {
 }
 
 
+ROWS_BY_ID = {
+    "default": {},
+    "exact": {"resolution": "exact", "noise": 1e-6},
+    "no-offset": {"intercept": False},
+    "chosen-noise": {"noise": "evidence"},
+}
+
+
 def settings_of(estimator):
     """The settings by name, in the words of the estimator: C is 1 / noise."""
+    if estimator in LINEAR:
+        yield from ROWS_BY_ID.items()
+        return
     if estimator.__name__ == "OneShotClassifier":
         for name, words in ONE_SHOT.items():
             yield name, {"kernel": None, "supports": SUPPORTS} | words
@@ -77,7 +95,7 @@ def settings_of(estimator):
 
 def cases():
     """Every law with every setting of every estimator; all but two settings of a law are slow."""
-    for each in LIVING:
+    for each in (*LIVING, *LINEAR):
         settings = [*settings_of(each)]
         for i, law in enumerate(laws_for(each)):
             fast = {i % len(settings), (i + len(settings) // 2) % len(settings)}

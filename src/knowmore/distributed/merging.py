@@ -35,8 +35,13 @@ from knowmore.distributed.running import (
 )
 from knowmore.distributed.sums import has_sums, load_sums
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
-from knowmore.estimators import ForestEstimator, LinearGP, LivingEstimator, Survey
-from knowmore.linalg import Grid
+from knowmore.estimators import (
+    ForestEstimator,
+    LinearGP,
+    LivingEstimator,
+    Survey,
+    grids_are_given,
+)
 from knowmore.subspaces import Eigenspace, Truncation
 
 T = TypeVar("T")
@@ -167,7 +172,7 @@ def _fit(
         if sums:
             load_sum = partial(load_sums, estimator=estimator, fresh=True)
             whole = tree(_with_rows, _merge_on_one_grid, Reader(load_sum, {}))
-        elif _has_grids(estimator.get_params()):
+        elif grids_are_given(estimator):
             whole = tree(partial(_fitted_on_grid, estimator), _merge, read_rows)
         else:
             survey = tree(partial(surveyed, estimator), Survey.merge, read_rows)
@@ -189,6 +194,8 @@ def _check_learnable(estimator: Any, given: dict[str, Any]) -> None:
             f"it cannot be learnt in parts. Give a ForestGP{kind} or a LinearGP{kind}; or bring "
             f"the rows to one place, and call its own fit."
         )
+    if given["ids"] is not None and isinstance(estimator, LinearGP):
+        raise InvalidType("ids was given, but sums of shards keep no rows. Leave it out.")
     for name in ("sample_weight", "ids"):
         if given[name] is not None and not has_fit_parameter(estimator, name):
             kind = type(estimator).__name__
@@ -213,12 +220,6 @@ def _merge_on_one_grid(one: LinearGP, other: LinearGP) -> Any:
             "elsewhere. Otherwise compute all sums of the folder again: knowmore sums --again."
         )
     return _merge(one, other)
-
-
-def _has_grids(settings: dict[str, Any]) -> bool:
-    """Whether the grids of features and, for a regressor, of targets are settings."""
-    grid = settings["resolution"]
-    return isinstance(grid, Grid) and isinstance(settings.get("y_resolution", grid), Grid)
 
 
 def surveyed(estimator: LinearGP, X: Any, y: Any, sample_weight: Any, _: None = None) -> Survey:

@@ -272,5 +272,4 @@ def _labelled(path: Path, names: Names, columns: Sequence[str] | None) -> Any:
 def _emptied(path: Path, wanted: LinearGP) -> LinearGP:
     """A fitted copy of the estimator without rows, on the grid of the sums in a file."""
     model = load_sums(path, wanted)
-    model.model_ = model.model_.of(Sums(model.model_.sums.grid))
-    return model
+    return model.holding(model.editable_.of(Sums(model.model_.sums.grid)))

@@ -18,7 +18,6 @@ from knowmore.estimators import (
     LinearGPClassifier,
     LinearGPRegressor,
     Survey,
-    fitted,
     names_in,
     note_names,
 )
@@ -57,7 +56,7 @@ def write_sums(
     path: str | PathLike[str], estimator: LinearGP, source: dict[str, int] | None, chosen: Chosen
 ) -> None:
     """Save the sums of a `source`, with the facts about it from before it was read."""
-    model = fitted(estimator, "model_")
+    model = estimator.model_
     sums, names = model.sums, names_in(estimator)
     if names is not None and not all(isinstance(name, (str, int)) for name in names):
         raise InvalidInput("The names of the columns can be written only if they are strings.")

@@ -20,13 +20,15 @@ from knowmore.estimators.gaussian_process import LeastSquares as LeastSquares
 from knowmore.estimators.linear import LinearGP as LinearGP
 from knowmore.estimators.linear import LinearGPClassifier, LinearGPRegressor
 from knowmore.estimators.linear import Survey as Survey
+from knowmore.estimators.linear import grids_are_given as grids_are_given
+from knowmore.estimators.linear import noise_setting as noise_setting
 from knowmore.estimators.living import EditableClassifier as EditableClassifier
 from knowmore.estimators.living import EditableEstimator as EditableEstimator
 from knowmore.estimators.living import LivingEstimator as LivingEstimator
 from knowmore.estimators.living import _for_all as _for_all
 from knowmore.estimators.maps import IntersectionMap, Landmarks
 from knowmore.estimators.maps import LandmarkMap as LandmarkMap
-from knowmore.estimators.pipeline import FittedPipeline as FittedPipeline
+from knowmore.estimators.pipeline import LivingPipeline as LivingPipeline
 from knowmore.estimators.pipeline import living
 from knowmore.estimators.shell import check_mergeable as check_mergeable
 from knowmore.estimators.shell import fit_copy as fit_copy

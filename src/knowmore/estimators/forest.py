@@ -111,14 +111,6 @@ class ForestEstimator(EditableEstimator[Forest]):
         columns = predicted, silent, forest.names
         return LeftOut(examples.ids, examples.labels, scores, variance, *columns)
 
-    def residual(self) -> float:
-        """How far the model is from the batch fit of its examples: a few roundings.
-
-        The largest of all leaves: see `KernelModel.residual`. All leaves are factorised, if they
-        were not.
-        """
-        return self.editable_.nonempty.residual()
-
     def _variances(self, forest: Forest, variance: Array) -> Array:
         """The variances of a forest in the shape of the predictions."""
         return variance

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self, final
+from typing import Any, Self, final
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import RegressorMixin, clone, is_classifier
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 
 from knowmore._base import (
     Array,
-    Savable,
     a_type,
     check_aligned,
     choice,
     enough_memory,
     flag,
+    ids_of,
     index_of,
     is_empty,
     is_whole,
@@ -27,18 +27,25 @@ from knowmore._base import (
     one_each,
     shape_of,
 )
-from knowmore.errors import InvalidInput, InvalidType
+from knowmore.errors import InvalidInput, InvalidType, NoRows
 from knowmore.estimators import checks
 from knowmore.estimators.checks import check_meaning
-from knowmore.estimators.living import ScoringClassifier
-from knowmore.estimators.shell import (
-    check_mergeable,
-    fit_copy,
-    fitted,
-    update_fitted,
+from knowmore.estimators.living import EditableEstimator, ScoringClassifier, as_dense
+from knowmore.estimators.shell import check_mergeable, fit_copy, update_fitted
+from knowmore.examples import Examples, among
+from knowmore.kernels import AnyKernel
+from knowmore.linalg import FEWER_COLUMNS, LARGEST, LAYOUTS, UNIT, Grid, Sketch, Sums, in_units
+from knowmore.models import (
+    LeftOut,
+    LinearLoo,
+    LinearModel,
+    LooScores,
+    Summed,
+    as_columns,
+    check_room,
+    check_room_of,
+    target_grid,
 )
-from knowmore.linalg import FEWER_COLUMNS, LARGEST, LAYOUTS, Grid, Sketch, Sums, in_units
-from knowmore.models import LeftOut, LinearModel, check_room
 
 _BITS = {None: 21, "exact": 42}
 # How many powers of two the step of a target is below the spread of the targets.
@@ -54,219 +61,185 @@ INSTEAD = {
 }
 
 
-@dataclass(eq=False, repr=False)
-class LinearGP(Savable, BaseEstimator, ABC):
-    """Verbs by value on one frozen linear model, for classification and regression."""
+def _keeps_rows(estimator: LinearGP) -> bool:
+    """Whether an estimator was fitted with ids."""
+    value: Summed | None = vars(estimator).get("_living")
+    return value is not None and value.rows is not None
 
-    # Rows are given again to be forgotten; a file may keep them beside the model.
-    keeps_rows: ClassVar[bool] = False
+
+@dataclass(eq=False, repr=False)
+class LinearGP(EditableEstimator[Summed]):
+    """Verbs by value on one frozen linear model, and by id if it was fitted with ids."""
+
+    # x'y, which is no parameter.
+    kernel = Summed.kernel
+
     noise: float | str = 0.1
     _: KW_ONLY
     resolution: Grid | int | str | None = None
     intercept: bool = True
 
+    # Without rows `__getattr__` says what to do instead.
+    add = available_if(_keeps_rows)(EditableEstimator.add)
+    remove = available_if(_keeps_rows)(EditableEstimator.remove)
+    replace = available_if(_keeps_rows)(EditableEstimator.replace)
+    relabel = available_if(_keeps_rows)(EditableEstimator.relabel)
+
     @abstractmethod
     def _model(self, survey: Survey) -> LinearModel:
         """The model of no rows, on the grid of the rows that were surveyed."""
 
-    @abstractmethod
-    def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:
-        """The sums of these rows on the grid of a model."""
-
-    @abstractmethod
-    def _targets(self, y: Any, n: int, model: LinearModel | None) -> Array:
-        """y as labels or values of n rows, of the type that the model holds."""
-
     # -- learning ----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]  # the order of arguments is older than ids
+        self, X: Any, y: Any, sample_weight: Any = None, *, ids: Any = None
+    ) -> Self:
         """Learn X (n, D), y from scratch: dense, sparse, or mapped from a file.
 
         Rows are read in blocks, in the type that they have: the memory is that of D^2 numbers.
         sample_weight (n,): an example of weight w counts like w examples at the same place.
         Weights are read in multiples of 1/256, and are below 256.
+        ids : unique strings or integers. With them the rows are kept, in the type that they have
+            and dense: they take n D numbers, and can be edited by id
         """
-        fit_copy(self, lambda copy: copy._learn(X, y, sample_weight))
+        fit_copy(self, lambda copy: copy._learn(X, y, ids, sample_weight))
         return self
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
-        rows = self.checked_rows(X, y, sample_weight, reset=True)
-        with enough_memory("learn these rows", FEWER_COLUMNS):
-            empty = self._model(Survey.of_rows(self, *rows))
-            empty.check_room()
-            model = empty.of(self._sums(empty, *rows))
-            model.check_room()
-        if not model.sums.rows:
-            raise InvalidInput("All weights are zero. Give some example a weight above zero.")
-        self.model_ = model
+    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
+        names = None if ids is None else ids_of(ids, X=X, y=y, sample_weight=sample_weight)
+        X, y, weights = self.checked_rows(X, y, sample_weight, reset=True)
+        if names is None:
+            self._living = Summed(_batch(self, X, y, weights))
+            return
+        with enough_memory("keep these rows", "Leave ids out: then only their sums are kept."):
+            examples = Examples.of(as_dense(X), y, names, weights)
+        self._living = self.fresh_value(examples)
+
+    def batch_value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Summed:
+        """The batch fit of examples, which are kept."""
+        return Summed(_batch(self, examples.X, examples.labels, examples.weights), examples)
 
     def _learn_more(self, X: Any, y: Any, sample_weight: Any) -> None:
-        first = fit_copy(self, lambda copy: copy.fit(X, y, sample_weight), unless="model_")
-        if first is None:
-            self._change(X, y, sample_weight, _plus)
+        first = fit_copy(self, lambda copy: copy.fit(X, y, sample_weight=sample_weight), "_living")
+        if first is not None or is_empty(X, y):
+            return
+        if self.editable_.keeps_rows:
+            self.add(X, y, sample_weight=sample_weight)
+        else:
+            rows = self.checked_rows(X, y, sample_weight, reset=False)
+            self._by_value(lambda value: value.plus(value.model.summed(*rows)))
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were learnt with these labels or targets, as if never there.
 
         The rows must be those that were learnt, each once, with the same weights. What the sums can
         tell is refused: more rows of a class than it has, or sums that no rows have. They cannot
-        tell one row from another of the same class.
+        tell one row from another of the same class. An estimator that keeps its rows forgets them
+        by id: `remove`.
         """
-        fitted(self, "model_")
-        self._change(X, y, sample_weight, _minus)
+        _ = self.editable_
+        if not is_empty(X, y):
+            rows = self.checked_rows(X, y, sample_weight, reset=False)
+            self._by_value(lambda value: value.minus(value.model.summed(*rows)))
         return self
 
     def merge(self, other: Self) -> Self:
-        """Learn all that another one has learnt on the same grid; the same bits as one fit."""
-        self._join(other, _plus)
-        return self
+        """Learn all that another one has learnt on the same grid; the same bits as one fit.
+
+        If this one keeps its rows, so must the other; its rows are read on the grid of this one,
+        and the two must not share an id.
+        """
+        check_mergeable(self, other, "_living")
+        if not self.editable_.keeps_rows:
+            sums = _sums_on_one_grid(self, other)
+            return self._by_value(lambda value: value.plus(sums))
+        if not other.editable_.keeps_rows:
+            raise InvalidInput(
+                "This model keeps its rows by id, the other one only their sums. Fit the other "
+                "with ids, too: fit(X, y, ids=...)."
+            )
+        return super().merge(other)
 
     def split(self, other: Self) -> Self:
         """Forget all that another one has learnt, and this one too: the reverse of `merge`."""
-        self._join(other, _minus)
+        check_mergeable(self, other, "_living")
+        sums = _sums_on_one_grid(self, other)
+        return self._by_value(lambda value: value.minus(sums))
+
+    def _by_value(self, change: Callable[[Summed], Summed]) -> Self:
+        """Change a model that keeps no rows."""
+
+        def changed(value: Summed) -> Summed:
+            if value.keeps_rows:
+                raise InvalidInput(
+                    "This model keeps its rows by id, and rows or sums do not tell whose they are. "
+                    "Forget them by id: remove(ids)."
+                )
+            with enough_memory("apply this edit", FEWER_COLUMNS):
+                return change(value)
+
+        update_fitted(self, "_living", changed)
         return self
-
-    def _change(
-        self, X: Any, y: Any, weights: Any, operation: Callable[[LinearModel, Sums], LinearModel]
-    ) -> None:
-        if is_empty(X, y):
-            return
-        rows = self.checked_rows(X, y, weights, reset=False)
-
-        def changed(model: LinearModel) -> LinearModel:
-            with enough_memory("apply this edit", FEWER_COLUMNS):
-                return operation(model, self._sums(model, *rows))
-
-        update_fitted(self, "model_", changed)
-
-    def _join(self, other: Self, operation: Callable[[LinearModel, Sums], LinearModel]) -> None:
-        check_mergeable(self, other, "model_")
-        here, there = self._held, other._held
-        if here.classes and len(there.names):
-            self._targets(there.names, len(there.names), here)
-        elif len(here.names) != len(there.names) and not here.classes:
-            raise InvalidInput(
-                f"The two models differ in the number of targets: {len(here.names)} here, "
-                f"{len(there.names)} there. Models merge only if these are the same."
-            )
-        if here.sums.grid != there.sums.grid:
-            settings = "resolution=a.grid_"
-            differ = ["features"] if here.grid != there.grid else []
-            if not here.classes:
-                settings += ", y_resolution=a.y_grid_"
-                differ += ["targets"] if _target_grid(here) != _target_grid(there) else []
-            raise InvalidInput(
-                f"The two models read their {' and '.join(differ)} on different grids: the first "
-                f"rows of each decided these, or its settings. Fit both with the grids of one of "
-                f"them, a: {settings}. Or learn all rows with one: partial_fit."
-            )
-
-        def changed(model: LinearModel) -> LinearModel:
-            with enough_memory("apply this edit", FEWER_COLUMNS):
-                return operation(model, there.sums)
-
-        update_fitted(self, "model_", changed)
 
     # -- asking ------------------------------------------------------------------------------
 
     def log_marginal_likelihood(self) -> float:
         """log p(T | X), summed over the target columns; with an intercept, what it leaves of T."""
-        return self._held.log_marginal_likelihood()
+        return self.model_.log_marginal_likelihood()
 
     def leave_one_out(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> LeftOut:
         """The prediction for each of these rows by the model without it, in one pass.
 
-        X, y, sample_weight : rows that the model has learnt, all or some. It keeps none, so X and y
-            must be given again
+        X, y, sample_weight : rows that the model has learnt, all or some. If it keeps none, X and y
+            must be given again; by default they are all that it keeps
         groups : (n,), a name for each row; whole groups are left out then
 
-        `ids` of the answer are the numbers of the rows. The noise and the classes stay those of all
-        rows. `silent` marks rows about which the others say nothing.
+        `ids` of the answer are the numbers of the rows, or the ids of rows that are kept. The noise
+        and the classes stay those of all rows. A kept row of weight zero is predicted like a new
+        row; with groups it is not in the answer. `silent` marks rows about which the others say
+        nothing.
         """
-        model = self._held
-        if X is None or y is None:
-            raise InvalidType(
-                f"leave_one_out of {a_type(self)} needs the rows and their targets: the model "
-                f"keeps only their sums. Give rows that it has learnt again, all or some: "
-                f"leave_one_out(X, y)."
-            )
-        check_aligned(X=X, y=y, groups=groups)
-        X, y, weights = self.checked_rows(X, y, sample_weight, reset=False)
-        n = X.shape[0]
-        if groups is not None:
-            one_each("groups", shape_of("groups", groups), n)
-            groups = groups if index_of(groups) is None else groups.to_numpy()
-        names = checks.group_names(groups, tuple(range(n)))
-        w = np.ones(n) if weights is None else np.rint(weights * 256) / 256
-        if (w <= 0).any():
-            raise InvalidInput("Rows of weight zero were not learnt. Leave them out here too.")
-        scores, variance, silent = model.loo(X, self._coded(model, y), w, names)
-        predicted = self._prediction(model, scores)
-        ids = np.arange(n)
-        return LeftOut(
-            ids, y, scores, self._shaped(model, variance), predicted, silent, model.names
-        )
-
-    @abstractmethod
-    def _coded(self, model: LinearModel, y: Array) -> Array:
-        """The targets of rows, (n, M)."""
+        value = self.editable_
+        if X is None and y is None and value.keeps_rows:
+            ids, y, left = _kept_left_out(value, groups)
+        else:
+            y, left = _given_left_out(self.holding(value), (X, y, sample_weight), groups)
+            ids = np.arange(len(y))
+        scores, variance, silent = left
+        predicted = self._prediction(value.model, scores)
+        variance = _shaped(value.model, variance)
+        return LeftOut(ids, y, scores, variance, predicted, silent, value.model.names)
 
     @abstractmethod
     def _prediction(self, model: LinearModel, scores: Array) -> Array:
         """The predictions that follow from these scores (m, M)."""
-
-    def _shaped(self, model: LinearModel, variance: Array) -> Array:
-        """The variances of a model in the shape of the predictions."""
-        return variance
 
     def predict_variance(self, X: Any) -> Array:
         """sigma_*^2, noise included, (m,): how far each row of X is from all rows learnt.
 
         A regressor with q columns of targets has one for each, (m, q).
         """
-        model = self._held
-        return self._shaped(model, model.variance(self._asked(X)))
+        model = self.model_
+        return _shaped(model, model.variance(self.model_inputs(X)))
 
-    def model_inputs(self, X: Any) -> Any:
+    def model_inputs(self, X: Any, *, reset: bool = False) -> Any:
         """X as `model_` takes it, (m, D), not copied."""
-        fitted(self, "model_")
-        return self._asked(X)
-
-    def frozen_model(self) -> LinearModel:
-        """The frozen model; raises NotFitted if there is none."""
-        return self._held
-
-    def holding(self, model: LinearModel) -> Self:
-        """A copy whose fitted model is this one."""
-        copied = copy(self)
-        copied.model_ = model
-        return copied
-
-    def sums_of(self, X: Any, y: Array, weights: Array | None) -> Sums:
-        """The sums of checked rows on the grid of the model; for files, which keep the rows."""
-        return self._sums(self.model_, X, y, weights)
-
-    def checked_targets(self, y: Any, n: int) -> Array:
-        """y as labels or values of n rows, of the type that the model has learnt."""
-        return self._targets(y, n, self.model_)
+        _ = reset or self.editable_
+        return checks.rows(self, X, reset=reset)
 
     @property
-    def grid_is_given(self) -> bool:
-        """Whether the grid is a parameter; otherwise the first rows choose it."""
-        return self._grid_given
-
-    def residual(self) -> float:
-        """How far the weights are from solving their equations: a few roundings."""
-        return self._held.residual()
+    def model_(self) -> LinearModel:
+        """The frozen model."""
+        return self.editable_.model
 
     def digest(self) -> str:
         """The SHA-256 of the sums: the same for the same rows on the same grid.
 
         Neither order, blocks, threads, shards nor rows that came and went change a bit of it.
         """
-        return self._held.sums.digest()
+        return self.model_.sums.digest()
 
     @property
     def coef_(self) -> Array:
@@ -274,13 +247,13 @@ class LinearGP(Savable, BaseEstimator, ABC):
 
         (D,) where the targets of a regressor are numbers, as in scikit-learn.
         """
-        model = self._held
+        model = self.model_
         return model.weights[:, 0] if model.flat else model.weights.T
 
     @property
     def intercept_(self) -> Array | float:
         """The offset of each column of scores, (M,); a number where the targets are numbers."""
-        model = self._held
+        model = self.model_
         mean, target = model.moments.means
         offsets = np.asarray(target - mean @ model.weights)
         return float(offsets[0]) if model.flat else offsets
@@ -288,63 +261,36 @@ class LinearGP(Savable, BaseEstimator, ABC):
     @property
     def noise_(self) -> float:
         """The noise in use."""
-        return float(self._held.noise)
+        return float(self.model_.noise)
 
     @property
     def grid_(self) -> Grid:
         """The grid that rows are read on."""
-        return self._held.grid
+        return self.model_.grid
 
     @property
     def n_samples_(self) -> int:
         """The number of rows held now."""
-        return self._held.sums.rows
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+        return self.model_.sums.rows
 
     def __getattr__(self, name: str) -> Any:
-        """Say what to do instead of the verbs that need ids."""
-        if name in INSTEAD:
-            raise AttributeError(
+        """The error for a verb by id of an estimator that keeps no rows: what to do instead."""
+        if name in INSTEAD and not _keeps_rows(self):
+            raise NoRows(
                 f"{type(self).__name__} keeps no rows and no ids, so it has no {name}. "
-                f"{INSTEAD[name]}"
+                f"{INSTEAD[name]} Or let it keep them: fit(X, y, ids=...)."
             )
         # Again, for its own error: a property may have raised that it is not fitted.
         return super().__getattribute__(name)
 
     # -- inside ------------------------------------------------------------------------------
 
-    @property
-    def _held(self) -> LinearModel:
-        model: LinearModel = fitted(self, "model_")
-        return model
-
-    def _asked(self, X: Any) -> Any:
-        return checks.rows(self, X, reset=False)
-
     def checked_rows(self, X: Any, y: Any, weights: Any, *, reset: bool) -> tuple[Any, Array, Any]:
         """X (n, D) as it is, y and the weights of its rows, checked."""
         check_aligned(X=X, y=y, sample_weight=weights)
         X = checks.rows(self, X, reset=reset)
-        model = None if reset else self._held
-        y = self._targets(y, X.shape[0], model)
+        y = self._labels(y, X.shape[0], None if reset else self.editable_.labels)
         return X, y, checks.sample_weights(weights, X.shape[0])
-
-    def noise_setting(self) -> float | str:
-        """The parameter `noise`, checked; for files, which restore models from sums."""
-        flag("intercept", self.intercept)
-        if isinstance(self.noise, str):
-            return choice("noise", self.noise, ("loo", "evidence"))
-        hint = "It is a variance, usually from 1e-6 to 1; 'loo' and 'evidence' choose it."
-        return number("noise", self.noise, "(0, inf)", hint)
-
-    @property
-    def _grid_given(self) -> bool:
-        """Whether the grid is a parameter; otherwise the first rows choose it."""
-        return isinstance(self.resolution, Grid)
 
     def _grid(self, x: Sketch) -> Grid:
         """The grid of the features with this sketch."""
@@ -368,7 +314,7 @@ class LinearGPClassifier(ScoringClassifier, LinearGP):
     """A linear Gaussian-process classifier for any number of rows, which forgets to the last bit.
 
     One-vs-all regression on labels of -1 and 1 with the kernel x'y, in its weight space: the model
-    of `GPClassifier` with `DotProduct(0)`, or with an intercept that of `LSSVMClassifier`. It holds
+    of `GPClassifier` with `DotProduct(0)`, or with an intercept that of `LSSVMClassifier`. It needs
     no rows, only their sums, as whole numbers on a grid. So rows can be learnt, forgotten, merged
     and split in any order, and on the same grid the sums are the same to the bit. A frozen feature
     map may stand before it in a `Pipeline`. It takes 16 D^2 bytes, and up to 64 D^2 while it is
@@ -392,9 +338,11 @@ class LinearGPClassifier(ScoringClassifier, LinearGP):
 
     Notes
     -----
-    Rows have no ids. `partial_fit` learns and `forget` removes; there is no `add`, `remove`,
-    `replace` or `relabel`. Edits happen in place and return the estimator itself. `predict` refuses
-    `unknown`: `knowmore.insight.novelty(clf, X, reference=(X_learnt, y_learnt))` finds such rows.
+    Without ids no row is kept: `partial_fit` learns and `forget` removes; there is no `add`,
+    `remove`, `replace` or `relabel`. `fit(X, y, ids=...)` keeps the rows, for all of these and for
+    `leave_one_out()`; then `forget` and `split` are refused. The answers are the same, to the bit.
+    Edits happen in place; all but `add` return the estimator itself. `predict` refuses `unknown`:
+    `knowmore.insight.novelty(clf, X, reference=(X_learnt, y_learnt))` finds such rows.
 
     Examples
     --------
@@ -411,20 +359,12 @@ class LinearGPClassifier(ScoringClassifier, LinearGP):
     probability: str = "calibrated"
 
     def _model(self, survey: Survey) -> LinearModel:
-        noise, grid = self.noise_setting(), self._grid(survey.x)
+        noise, grid = noise_setting(self), self._grid(survey.x)
         check_meaning(self.probability)
         return LinearModel.of_classes(Sums(grid), noise, intercept=self.intercept)
 
-    def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:
-        return Sums.of(model.sums.grid, X, y, weights)
-
-    def _targets(self, y: Any, n: int, model: LinearModel | None) -> Array:
-        return checks.class_labels(y, n, None if model is None else model.names)
-
-    def _coded(self, model: LinearModel, y: Array) -> Array:
-        if (strange := ~np.isin(y, model.names)).any():
-            raise InvalidInput(f"No row of class {y[strange.argmax()].item()!r} was learnt.")
-        return np.where(y[:, None] == model.names, 1.0, -1.0)
+    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
+        return checks.class_labels(y, k, held)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, any number, of known or new classes. `classes` may be left out."""
@@ -441,7 +381,7 @@ class LinearGPClassifier(ScoringClassifier, LinearGP):
     @property
     def classes_(self) -> Array:
         """The classes that have rows now, (M,), sorted."""
-        return self._held.names
+        return self.model_.names
 
 
 @final
@@ -477,11 +417,7 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
     @property
     def y_grid_(self) -> Grid:
         """The grid that targets are read on."""
-        return _target_grid(self._held)
-
-    @property
-    def _grid_given(self) -> bool:
-        return super()._grid_given and self.y_resolution is not None
+        return target_grid(self.model_)
 
     def _y_grid(self, y: Sketch, bits: int) -> Grid:
         """The grid of the targets with this sketch."""
@@ -496,39 +432,26 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
         return _given("y_resolution", self.y_resolution, len(y.least), "columns", "y")
 
     def _model(self, survey: Survey) -> LinearModel:
-        noise, grid = self.noise_setting(), self._grid(survey.x)
+        noise, grid = noise_setting(self), self._grid(survey.x)
         empty = Sums(grid + self._y_grid(survey.y, grid.bits))
         normalised = flag("normalize_y", self.normalize_y)
         names = np.arange(len(survey.y.least))
         flat = survey.some.ndim == 1
         return LinearModel(empty, names, noise, self.intercept, False, normalised, flat)
 
-    def _sums(self, model: LinearModel, X: Any, y: Array, weights: Array | None) -> Sums:
-        return Sums.of(model.sums.grid, (X, _columns(y)), None, weights)
-
-    def _targets(self, y: Any, n: int, model: LinearModel | None) -> Array:
-        like = None
-        if model is not None:
-            like = np.empty((0,) if model.flat else (0, len(model.names)))
-        values = checks.real_values(y, n, like)
-        if (huge := abs(_columns(values)) > LARGEST).any():
+    def _labels(self, y: Any, k: int, held: Array | None) -> Array:
+        values = checks.real_values(y, k, None if held is None else held[:0])
+        Y = as_columns(values)
+        if (huge := abs(Y) > LARGEST).any():
             row, column = np.argwhere(huge)[0]
             raise InvalidInput(
-                f"y has {_columns(values)[row, column]:g} in row {row}, but the squares of values "
+                f"y has {Y[row, column]:g} in row {row}, but the squares of values "
                 f"beyond {LARGEST:.0e} are no numbers. Leave the row out, or scale the targets."
             )
         return values
 
-    def _coded(self, model: LinearModel, y: Array) -> Array:
-        return _target_grid(model).rounded(_columns(y))
-
     def _prediction(self, model: LinearModel, scores: Array) -> Array:
         return scores[:, 0] if model.flat else scores
-
-    def _shaped(self, model: LinearModel, variance: Array) -> Array:
-        q = len(model.names)
-        columns = variance if variance.ndim == 2 else np.repeat(variance[:, None], q, axis=1)
-        return columns[:, 0] if model.flat else columns
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows, any number."""
@@ -540,9 +463,10 @@ class LinearGPRegressor(RegressorMixin, LinearGP):
 
         return_std : and the standard deviation of a target there, noise included
         """
-        model, X, with_std = self._held, self._asked(X), flag("return_std", return_std)
+        model, X = self.model_, self.model_inputs(X)
+        with_std = flag("return_std", return_std)
         mean = self._prediction(model, model.mean(X))
-        return (mean, np.sqrt(self._shaped(model, model.variance(X)))) if with_std else mean
+        return (mean, np.sqrt(_shaped(model, model.variance(X)))) if with_std else mean
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -589,7 +513,7 @@ class Survey:
         if weights is not None and not weights.all():
             X, y, counts = (part[np.flatnonzero(weights)] for part in (X, y, counts))
         x = Sketch.of(X[:0] if isinstance(estimator.resolution, Grid) else X, counts)
-        Y = np.empty((0, 1)) if isinstance(estimator, LinearGPClassifier) else _columns(y)
+        Y = np.empty((0, 1)) if is_classifier(estimator) else as_columns(y)
         return cls(estimator, x, Sketch.of(Y, counts), some)
 
     def merge(self, other: Survey) -> Survey:
@@ -600,25 +524,98 @@ class Survey:
                 f"The targets of a row have shape {self.some.shape[1:]} here, "
                 f"{other.some.shape[1:]} there. Give each row the same number of targets."
             )
-        some = self.estimator._targets([*self.some, *other.some], 2, None)[:1]
+        some = self.estimator._labels([*self.some, *other.some], 2, None)[:1]
         return Survey(self.estimator, self.x.merge(other.x), self.y.merge(other.y), some)
 
     def start(self, sums: Sums | None = None) -> LinearGP:
         """A fitted estimator on the common grid, of no rows or of these sums."""
-        started = copy(self.estimator)
-        empty = started._model(self)
-        started.model_ = empty if sums is None else empty.of(sums)
-        return started
+        empty = Summed(self.estimator._model(self))
+        return self.estimator.holding(empty if sums is None else empty.of(sums))
 
 
-def _plus(model: LinearModel, sums: Sums) -> LinearModel:
-    model.check_room(sums)
-    return model.of(model.sums + sums)
+def _batch(estimator: LinearGP, X: Any, y: Array, weights: Array | None) -> LinearModel:
+    """The batch fit of checked rows, which choose the grid unless it is given."""
+    with enough_memory("learn these rows", FEWER_COLUMNS):
+        empty = estimator._model(Survey.of_rows(estimator, X, y, weights))
+        check_room_of(empty)
+        model = empty.of(empty.summed(X, y, weights))
+        check_room_of(model)
+    if not model.count:
+        raise InvalidInput("All weights are zero. Give some example a weight above zero.")
+    return model
 
 
-def _minus(model: LinearModel, sums: Sums) -> LinearModel:
-    # To forget must not fail for what the next question needs.
-    return model.of(model.sums - sums)
+def _kept_left_out(value: Summed, groups: Any) -> tuple[Array, Array, LooScores]:
+    """The ids and labels of rows that are kept, and each of the rows left out."""
+    model, kept, counted = value.model, value.examples, value.counted
+    names, learnt = checks.group_names(groups, kept.names), among(kept.serials, counted.serials)
+    w = np.rint(counted.weights * UNIT) / UNIT
+    left = LinearLoo(model).scores(
+        counted.X, counted.labels, w, None if names is None else names[learnt]
+    )
+    if learnt.all() or groups is not None:
+        return counted.ids, counted.labels, left
+    X, order = kept.X[~learnt], np.argsort(~learnt, kind="stable").argsort()
+    new = model.mean(X), model.variance(X), np.zeros(len(X), bool)
+    both = [np.concatenate(pair)[order] for pair in zip(left, new, strict=True)]
+    return kept.ids, kept.labels, LooScores(*both)
+
+
+def _given_left_out(
+    estimator: LinearGP, rows: tuple[Any, Any, Any], groups: Any
+) -> tuple[Array, LooScores]:
+    """The labels or targets of rows (X, y, weights) given again, and each of the rows left out."""
+    model, (X, y, weights) = estimator.model_, rows
+    if X is None or y is None:
+        raise InvalidType(
+            f"leave_one_out of {a_type(estimator)} needs the rows and their targets: the model "
+            f"keeps only their sums. Give rows that it has learnt again, all or some: "
+            f"leave_one_out(X, y)."
+        )
+    check_aligned(X=X, y=y, groups=groups)
+    X, y, weights = estimator.checked_rows(X, y, weights, reset=False)
+    n = X.shape[0]
+    if groups is not None:
+        one_each("groups", shape_of("groups", groups), n)
+        groups = groups if index_of(groups) is None else groups.to_numpy()
+    names = checks.group_names(groups, tuple(range(n)))
+    w = np.ones(n) if weights is None else np.rint(weights * UNIT) / UNIT
+    if (w <= 0).any():
+        raise InvalidInput("Rows of weight zero were not learnt. Leave them out here too.")
+    return y, LinearLoo(model).scores(X, y, w, names)
+
+
+def _shaped(model: LinearModel, variance: Array) -> Array:
+    """The variances of a model in the shape of the predictions."""
+    if model.classes:
+        return variance
+    q = len(model.names)
+    columns = variance if variance.ndim == 2 else np.repeat(variance[:, None], q, axis=1)
+    return columns[:, 0] if model.flat else columns
+
+
+def _sums_on_one_grid(one: LinearGP, other: LinearGP) -> Sums:
+    """The sums of the other; raises InvalidInput unless they can be added to the sums of one."""
+    here, there = one.model_, other.model_
+    if here.classes and len(there.names):
+        one._labels(there.names, len(there.names), here.names)
+    elif len(here.names) != len(there.names) and not here.classes:
+        raise InvalidInput(
+            f"The two models differ in the number of targets: {len(here.names)} here, "
+            f"{len(there.names)} there. Models merge only if these are the same."
+        )
+    if here.sums.grid != there.sums.grid:
+        settings = "resolution=a.grid_"
+        differ = ["features"] if here.grid != there.grid else []
+        if not here.classes:
+            settings += ", y_resolution=a.y_grid_"
+            differ += ["targets"] if target_grid(here) != target_grid(there) else []
+        raise InvalidInput(
+            f"The two models read their {' and '.join(differ)} on different grids: the first "
+            f"rows of each decided these, or its settings. Fit both with the grids of one of "
+            f"them, a: {settings}. Or learn all rows with one: partial_fit."
+        )
+    return there.sums
 
 
 def _given(name: str, grid: Grid, columns: int, things: str, rows: str) -> Grid:
@@ -631,11 +628,16 @@ def _given(name: str, grid: Grid, columns: int, things: str, rows: str) -> Grid:
     return grid
 
 
-def _target_grid(model: LinearModel) -> Grid:
-    """The grid of a regressor's targets."""
-    return model.sums.grid[len(model.grid) :]
+def noise_setting(estimator: LinearGP) -> float | str:
+    """The parameter `noise`, checked; for files, which restore models from sums."""
+    flag("intercept", estimator.intercept)
+    if isinstance(estimator.noise, str):
+        return choice("noise", estimator.noise, ("loo", "evidence"))
+    hint = "It is a variance, usually from 1e-6 to 1; 'loo' and 'evidence' choose it."
+    return number("noise", estimator.noise, "(0, inf)", hint)
 
 
-def _columns(y: Array) -> Array:
-    """Targets as columns, (n, q)."""
-    return y[:, None] if y.ndim == 1 else y
+def grids_are_given(estimator: LinearGP) -> bool:
+    """Whether the grids of features and, for a regressor, of targets are parameters."""
+    given = estimator.get_params(deep=False)
+    return all(isinstance(given[name], Grid) for name in given if name.endswith("resolution"))

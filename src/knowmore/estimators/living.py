@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.gaussian_process.kernels import RBF, Kernel
 from sklearn.utils import Tags
@@ -63,8 +64,6 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
     Everything fitted is one frozen value V; an edit replaces it.
     """
 
-    # Linear models keep sums instead.
-    keeps_rows: ClassVar[bool] = True
     kernel: AnyKernel | None
     _living: V
 
@@ -76,9 +75,9 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
         """y as labels of k examples, of the same type as the labels `held`."""
 
-    @abstractmethod
     def _terms(self, value: V) -> dict[str, Any]:
         """The settings in which two values must agree to merge, by the names of parameters."""
+        return {}
 
     # -- learning ----------------------------------------------------------------------------
 
@@ -126,9 +125,8 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         y: a label for each, or one for all.
         ids are as in `fit`; by default they continue after the largest integer used so far.
         """
-        first = shell.fit_copy(
-            self, lambda copy: copy.fit(X, y, ids, sample_weight).ids_, "_living"
-        )
+        given = {"ids": ids, "sample_weight": sample_weight}
+        first = shell.fit_copy(self, lambda copy: copy.fit(X, y, **given).ids_, "_living")
         if first is not None:
             return first
         edit = self.adding(X, y, ids, sample_weight)
@@ -172,7 +170,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         names = chosen(self, ids)
         if not names and shape_of("X", X)[:1] == (0,):
             return None
-        X = self.model_inputs(by_name("X", X, names, ids))
+        X = as_dense(self.model_inputs(by_name("X", X, names, ids)))
         if len(names) != len(X):
             raise InvalidInput(f"X has {len(X)} rows for {len(names)} examples. Give one each.")
         edit = None if y is None else self.relabelling(ids, y)
@@ -233,6 +231,15 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         """A copy whose fitted value is this one."""
         return shell.holding(self, "_living", value)
 
+    def residual(self) -> float:
+        """How far the model is from the batch fit of its examples: a few roundings.
+
+        The backward error of its coefficients: see `KernelModel.residual`. Of a forest it is the
+        largest of all leaves, which are factorised if they were not.
+        """
+        residual: float = self.frozen_model().residual()
+        return residual
+
     def frozen_model(self) -> Any:
         """The frozen model, up to date; raises NotFitted or NoExamples if there is none to ask."""
         return self.editable_.nonempty
@@ -281,7 +288,7 @@ def checked(
         which decide about the features and the type of labels
     """
     names = ids_of(ids, X=X, y=y, sample_weight=sample_weight)
-    X = estimator.model_inputs(X, reset=held is None)
+    X = as_dense(estimator.model_inputs(X, reset=held is None))
     k = len(X)
     labels = estimator._labels(y if held is None else _for_all(y, k), k, held)
     return Add(X, labels, names, checks.sample_weights(sample_weight, k))
@@ -455,13 +462,6 @@ class LivingEstimator(EditableEstimator[Living[M]]):
         columns = predicted, silent, model.names
         return LeftOut(examples.ids, examples.labels, scores, variance, *columns)
 
-    def residual(self) -> float:
-        """How far the model is from the batch fit of its examples: a few roundings.
-
-        The backward error of its coefficients: see `KernelModel.residual`.
-        """
-        return self.editable_.nonempty.residual()
-
     @property
     def model_(self) -> M:
         """The frozen model, up to date with all edits, without the examples of weight zero."""
@@ -487,6 +487,11 @@ class LivingEstimator(EditableEstimator[Living[M]]):
         keeps = other.kernel is None and living.settled
         fresh = other.fresh_value(held, living.kernel if keeps else None)
         return cast("Self", other.holding(fresh))
+
+
+def as_dense(X: Any) -> Array:
+    """Rows as an array in the type that they have, as examples hold them."""
+    return np.asarray(X.toarray() if sparse.issparse(X) else X)
 
 
 def _for_all(y: Any, k: int) -> Any:

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
-from typing import Any, ClassVar, Generic, Self, TypeVar, final
+from inspect import signature
+from typing import Any, Self, TypeVar, cast, final
 
 from joblib import hash  # noqa: A004  of the content, and the same in every process
-from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import available_if
 
 from knowmore._base import Array, by_name, check_aligned, ids_of, is_empty, some
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators.checks import check_declared
-from knowmore.estimators.linear import INSTEAD, LinearGPClassifier, LinearGPRegressor
+from knowmore.estimators.linear import INSTEAD
 from knowmore.estimators.living import EditableEstimator, chosen
 from knowmore.estimators.maps import Landmarks, landmarks_among
-from knowmore.estimators.shell import fitted
 
-E = TypeVar("E", bound=BaseEstimator)
+F = TypeVar("F", bound=Callable[..., Any])
 
-_OF_ROWS = ("predict", "predict_proba", "predict_variance", "decision_function", "score")
+# Queries of the last step; rows X among their arguments pass through the earlier steps first.
+_QUERIES = (
+    "predict",
+    "predict_proba",
+    "predict_variance",
+    "decision_function",
+    "score",
+    "leave_one_out",
+    "log_marginal_likelihood",
+    "residual",
+    "model_groups",
+    "digest",
+)
 
 
-def living(pipeline: Pipeline) -> LivingPipeline | LinearPipeline:
+def living(pipeline: Pipeline) -> LivingPipeline:
     """A fitted Pipeline that ends in a living estimator or a linear one, with its verbs.
 
     >>> from sklearn.pipeline import make_pipeline
@@ -52,39 +65,38 @@ def living(pipeline: Pipeline) -> LivingPipeline | LinearPipeline:
     (`ids_`, `classes_`, ...) are those of the last step; `n_features_in_` and `feature_names_in_`
     are those of the pipeline.
 
-    With a `LinearGPClassifier` or `LinearGPRegressor` at the end the verbs are `partial_fit`,
-    `forget`, `merge` and `split`, and `leave_one_out` takes rows.
+    With a `LinearGPClassifier` or `LinearGPRegressor` at the end that was fitted without ids, the
+    verbs are `partial_fit`, `forget`, `merge` and `split`, and `leave_one_out` takes rows.
     """
     last = pipeline.steps[-1][1] if isinstance(pipeline, Pipeline) else None
-    if isinstance(last, (LinearGPClassifier, LinearGPRegressor)):
-        fitted(last, "model_")
-        return LinearPipeline(pipeline)
     if not isinstance(last, EditableEstimator):
         raise InvalidType(
             f"living() takes a Pipeline that ends in, say, a GPClassifier, not {pipeline!r}."
         )
-    fitted(last, "_living")
+    _ = last.editable_
     return LivingPipeline(pipeline)
 
 
-class FittedPipeline(Generic[E]):
+def _if_last_has(verb: str) -> Callable[[F], F]:
+    """A verb of pipelines whose last step has it. Without it, `__getattr__` says what to do."""
+    decorator = available_if(lambda pipeline: hasattr(pipeline.estimator, verb))
+    return cast("Callable[[F], F]", decorator)
+
+
+@final
+class LivingPipeline:
     """A fitted pipeline that passes rows through its earlier steps to the last one.
 
     pipeline : the fitted Pipeline
     """
 
-    # Queries about rows X, which the earlier steps transform first, and about the examples held.
-    _of_rows: ClassVar[tuple[str, ...]]
-    _of_examples: ClassVar[tuple[str, ...]]
-
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
 
     @property
-    def estimator(self) -> E:
+    def estimator(self) -> Any:
         """The last step."""
-        last: E = self.pipeline.steps[-1][1]
-        return last
+        return self.pipeline.steps[-1][1]
 
     def model_inputs(self, X: Any) -> Any:
         """X as `model_` takes it: see `EditableEstimator.model_inputs`."""
@@ -92,21 +104,22 @@ class FittedPipeline(Generic[E]):
 
     def __getattr__(self, name: str) -> Any:
         """Queries, parameters and fitted attributes of the last step."""
-        if name in self._of_rows:
-            query = getattr(self.estimator, name)
-            return lambda X, *rest, **options: query(self._transformed(X), *rest, **options)
         if name in ("n_features_in_", "feature_names_in_"):
             return getattr(self.pipeline, name)
         # Copies and pickles look up private names and `pipeline` before there is a pipeline.
         public = name[0] != "_" and name != "pipeline"
         is_value = public and (name[-1] == "_" or name in self.estimator.get_params(deep=False))
-        if is_value or name in self._of_examples or name in INSTEAD:
+        if is_value or name in INSTEAD:
             return getattr(self.estimator, name)
+        if name in _QUERIES:
+            query = getattr(self.estimator, name)
+            return self._of_rows(query) if "X" in signature(query).parameters else query
         raise AttributeError(f"living(pipeline) has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
         values = (name for name in dir(self.estimator) if name[-1] == "_" and name[0] != "_")
-        return sorted({*super().__dir__(), *values, *self._of_rows, *self._of_examples})
+        queries = (name for name in _QUERIES if hasattr(self.estimator, name))
+        return sorted({*super().__dir__(), *values, *queries})
 
     def __sklearn_tags__(self) -> Any:
         return self.estimator.__sklearn_tags__()
@@ -114,79 +127,66 @@ class FittedPipeline(Generic[E]):
     def __repr__(self) -> str:
         return f"living({self.pipeline!r})"
 
+    def _of_rows(self, query: Callable[..., Any]) -> Callable[..., Any]:
+        """The query about rows of the pipeline, or about the rows that the last step keeps."""
+        return lambda X=None, *rest, **options: query(
+            X if X is None else self._transformed(X), *rest, **options
+        )
+
     def _transformed(self, X: Any, step: int = -1) -> Any:
         """X as a step sees it, by default the last."""
         earlier = self.pipeline[:step]
         return earlier.transform(X) if len(earlier) else X
 
+    # -- verbs -------------------------------------------------------------------------------
 
-@final
-class LivingPipeline(FittedPipeline[EditableEstimator[Any]]):
-    """A living pipeline that ends in an estimator with examples.
-
-    pipeline : the fitted Pipeline
-    """
-
-    _of_rows = _OF_ROWS
-    _of_examples = ("leave_one_out", "log_marginal_likelihood", "residual", "model_groups")
-
+    @_if_last_has("add")
     def add(self, X: Any, y: Any, ids: Any = None, sample_weight: Any = None) -> Array:
         """Learn more examples and return their ids, (k,); the index of X is theirs by default."""
         names = ids_of(ids, X=X, y=y, sample_weight=sample_weight)
-        return self.estimator.add(self._transformed(X), y, names, sample_weight)
+        new: Array = self.estimator.add(self._transformed(X), y, names, sample_weight)
+        return new
 
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
     ) -> Self:
-        """scikit-learn's word for `add`. `classes` may be left out; otherwise y is checked."""
+        """Learn more rows. `classes` may be left out; otherwise y is checked."""
         check_declared(y, classes)
-        self.add(X, y, sample_weight=sample_weight)
+        if hasattr(self.estimator, "add"):
+            self.add(X, y, sample_weight=sample_weight)
+            return self
+        check_aligned(X=X, y=y, sample_weight=sample_weight)
+        if not is_empty(X, y):
+            self.estimator.partial_fit(self._transformed(X), y, sample_weight=sample_weight)
         return self
 
+    @_if_last_has("remove")
     def remove(self, ids: Any) -> Self:
         """Forget these examples exactly: ids, or a Boolean mask in the order of `ids_`."""
         self.estimator.remove(ids)
         return self
 
+    @_if_last_has("replace")
     def replace(self, ids: Any, X: Any, y: Any = None) -> Self:
         """Give these examples other features X (k, d), and other labels unless y is None."""
         rows = by_name("X", X, chosen(self.estimator, ids), ids)
         self.estimator.replace(ids, self._transformed(rows), y)
         return self
 
+    @_if_last_has("relabel")
     def relabel(self, ids: Any, y: Any = None) -> Self:
         """Give these examples other labels."""
         self.estimator.relabel(ids, y)
         return self
 
     def refitted(self, examples: Any, **parameters: Any) -> LivingPipeline:
-        """These earlier steps and a refitted last one: see `LivingEstimator.refitted`."""
+        """A pipeline of these earlier steps and a refitted last one."""
         pipeline = copy(self.pipeline)
         name, last = pipeline.steps[-1]
         pipeline.steps = [*pipeline.steps[:-1], (name, last.refitted(examples, **parameters))]
         return LivingPipeline(pipeline)
 
-
-@final
-class LinearPipeline(FittedPipeline[LinearGPClassifier | LinearGPRegressor]):
-    """A living pipeline that ends in a linear model, which holds no examples.
-
-    pipeline : the fitted Pipeline
-    """
-
-    _of_rows = (*_OF_ROWS, "leave_one_out")
-    _of_examples = ("log_marginal_likelihood", "residual", "digest")
-
-    def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
-    ) -> Self:
-        """Learn more rows. `classes` may be left out; otherwise y is checked."""
-        check_aligned(X=X, y=y, sample_weight=sample_weight)
-        check_declared(y, classes)
-        if not is_empty(X, y):
-            self.estimator.partial_fit(self._transformed(X), y, sample_weight=sample_weight)
-        return self
-
+    @_if_last_has("forget")
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were learnt, as if never there.
 
@@ -210,12 +210,14 @@ class LinearPipeline(FittedPipeline[LinearGPClassifier | LinearGPRegressor]):
         self.estimator.forget(self._transformed(X), y, sample_weight)
         return self
 
-    def merge(self, other: Pipeline | LinearPipeline) -> Self:
+    @_if_last_has("split")
+    def merge(self, other: Pipeline | LivingPipeline) -> Self:
         """Learn all that another one has learnt, with the same earlier steps."""
         self.estimator.merge(self._alike(other))
         return self
 
-    def split(self, other: Pipeline | LinearPipeline) -> Self:
+    @_if_last_has("split")
+    def split(self, other: Pipeline | LivingPipeline) -> Self:
         """Forget all that another one has learnt, and this one too: the reverse of `merge`."""
         self.estimator.split(self._alike(other))
         return self
@@ -223,7 +225,7 @@ class LinearPipeline(FittedPipeline[LinearGPClassifier | LinearGPRegressor]):
     def _alike(self, other: Any) -> Any:
         """The last step of another pipeline whose earlier steps equal these."""
         other = living(other) if isinstance(other, Pipeline) else other
-        if not isinstance(other, LinearPipeline):
+        if not (isinstance(other, LivingPipeline) and hasattr(other, "split")):
             raise InvalidType(f"Give a Pipeline that ends in a linear model, not {other!r}.")
         if [*map(_content, self.pipeline[:-1])] != [*map(_content, other.pipeline[:-1])]:
             raise InvalidInput(

@@ -8,7 +8,6 @@ from knowmore.export.description import Description, Node, describe
 from knowmore.export.description import column_names as column_names
 from knowmore.export.graph import to_onnx
 from knowmore.export.page import to_html, to_javascript
-from knowmore.export.table import by_rows as by_rows
 from knowmore.export.table import to_table
 
 __all__ = [

@@ -6,7 +6,6 @@ import csv
 import io
 import os
 from copy import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from knowmore._base import (
     written_cell,
 )
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.estimators import EditableEstimator, unnamed
+from knowmore.estimators import EditableEstimator
 from knowmore.examples import Examples
 from knowmore.export.description import column_names, distinct, is_stored
 from knowmore.models import LeftOut
@@ -92,43 +91,21 @@ def _columns(model: Any) -> dict[str, Array]:
 
 def _left_out(model: Any) -> tuple[Any, Examples, LeftOut]:
     """The estimator of a model, all of its examples, and each of them left out."""
-    if is_stored(model):
-        estimator, examples = model.estimator, model.examples
-    elif isinstance(model, EditableEstimator):
-        # A copy shares what was learnt, and other threads do not edit it.
-        estimator = copy(model)
-        examples = estimator.as_given(estimator.editable_.examples)
-    elif getattr(model, "keeps_rows", True):
+    # A copy shares what was learnt, and other threads do not edit it.
+    estimator = model.with_rows() if is_stored(model) else copy(model)
+    if not isinstance(estimator, EditableEstimator):
         raise InvalidType(
             f"There is no table of {a_type(model)}. Give a knowmore estimator that holds examples "
             f"with ids, or what knowmore.open returns."
         )
-    else:
+    if not estimator.editable_.keeps_rows:
         raise InvalidType(
             f"{type(model).__name__} keeps no rows, only their sums, so there is no table of them. "
-            f"Keep the model in a file, with knowmore.open: that keeps the rows as well."
+            f"Let it keep them, fit(X, y, ids=...), or keep the model in a file, with "
+            f"knowmore.open: that keeps the rows as well."
         )
-    if estimator.keeps_rows:
-        return estimator, examples, estimator.leave_one_out()
-    return estimator, examples, by_rows(estimator, examples)
-
-
-def by_rows(estimator: Any, examples: Examples) -> LeftOut:
-    """Rows of a linear model left out; rows of weight zero were not learnt, so are predicted."""
-    estimator = unnamed(estimator)
-    learnt, w = examples.weights > 0, examples.weights
-    left: LeftOut = estimator.leave_one_out(
-        examples.X[learnt], examples.labels[learnt], sample_weight=w[learnt]
-    )
-    if learnt.all():
-        return replace(left, ids=examples.ids)
-    X = examples.X[~learnt]
-    mean, silent = estimator.frozen_model().mean(X), np.zeros(len(X), bool)
-    others = mean, estimator.predict_variance(X), estimator.predict(X), silent
-    known = left.scores, left.variance, left.predicted, left.silent
-    order = np.append(np.flatnonzero(learnt), np.flatnonzero(~learnt)).argsort()
-    columns = [np.concatenate(pair)[order] for pair in zip(known, others, strict=True)]
-    return LeftOut(examples.ids, examples.labels, *(*columns, left.names))
+    examples = estimator.as_given(estimator.editable_.examples)
+    return estimator, examples, estimator.leave_one_out()
 
 
 def _own_scores(left: LeftOut) -> Array:

@@ -17,19 +17,20 @@ from sklearn.pipeline import Pipeline
 from knowmore._base import Array, Id, a_type, as_array, is_real, one_each
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.estimators import (
-    FittedPipeline,
     ForestGPClassifier,
     ForestGPRegressor,
     GPClassifier,
     GPRegressor,
     LinearGPClassifier,
     LinearGPRegressor,
+    LivingPipeline,
     LSSVMClassifier,
-    fitted,
     names_in,
+    unnamed,
 )
+from knowmore.examples import Examples
 from knowmore.linalg import UNIT, eliminated
-from knowmore.models import Forest, KernelModel, LinearModel, Reached, Unseen, unseen
+from knowmore.models import Forest, KernelModel, LinearLoo, LinearModel, Reached, Unseen, unseen
 from knowmore.transfer import NPlusOneClassifier
 
 # Which estimators a question is for.
@@ -67,7 +68,7 @@ def asked(
         hint = next(hint for kind, hint in hints if isinstance(last, kind))
         which = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
         raise InvalidType(f"This question is for a fitted {which}, not {got}. {hint}".rstrip())
-    model = fitted(last, "model_") if isinstance(last, LINEAR) else last.model_
+    model = last.model_
     if count_of(model) == 0:
         raise NoExamples("The model holds no examples: all were removed. Add some before asking.")
     if about and not is_classifier(estimator):
@@ -79,7 +80,7 @@ def asked(
 
 def last_step(estimator: Any) -> Any:
     """The estimator, or the one at the end of a living pipeline."""
-    return estimator.estimator if isinstance(estimator, FittedPipeline) else estimator
+    return estimator.estimator if isinstance(estimator, LivingPipeline) else estimator
 
 
 # -- what differs between the models -------------------------------------------------------------
@@ -93,24 +94,28 @@ def count_of(model: KernelModel | LinearModel | Forest) -> int:
 def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
     """The examples of the frozen model of an estimator, each predicted as a new row by the others.
 
-    how : how to give rows to a linear model, which holds none, for the error
+    how : how to give rows to a linear model that keeps none, for the error
     rows : these, if any: X, y, their weights, their ids
     """
     X, y, weights, ids = (*rows, None, None, None, None)[:4]
-    if model.keeps_rows:
+    last = last_step(estimator)
+    if last.editable_.keeps_rows:
         if any(one is not None for one in rows):
-            kind = type(last_step(estimator)).__name__
+            kind = type(last).__name__
             raise InvalidInput(f"{kind} holds its own examples. Leave out X and y, or reference.")
-        return unseen(model)
+        if (kept := kept_rows(last, model)) is None:
+            return unseen(model)
+        estimator = unnamed(last)
+        X, y, weights, ids = kept.X, kept.labels, kept.weights, kept.names
     if X is None or y is None:
-        raise needs_rows(how)
+        raise InvalidInput(f"A linear model holds no rows, so it has none to leave out. {how}")
     left = estimator.leave_one_out(X, y, weights)
     scores, variance, numbers = left.scores, left.variance, left.ids
     if ids is not None:
         one_each("ids", (len(ids),), len(numbers))
         numbers = np.array(ids, dtype=None if len({*map(type, ids)}) == 1 else object)
     if weights is not None:
-        # A new row weighs one: 1 / (w (1 - wh)), as in `LinearModel.loo`, becomes 1 + h / (1 - wh).
+        # A new row weighs one: 1 / (w (1 - wh)) of `LinearLoo.scores` becomes 1 + h / (1 - wh).
         w = np.rint(np.asarray(weights, dtype=float) * UNIT) / UNIT
         h = model.leverage(model.grid.rounded(estimator.model_inputs(X)))
         variance = (variance.T * w * (1 + h - w * h)).T
@@ -125,7 +130,16 @@ def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
         return found
     w = np.ones(len(scores)) if weights is None else w
     rows = estimator.model_inputs(X)
-    return replace(found, distance=model.nearest_left_out(rows, found.codes, w))
+    return replace(found, distance=LinearLoo(model).nearest(rows, found.codes, w))
+
+
+def kept_rows(estimator: Any, model: Any) -> Examples | None:
+    """Rows that are kept beside a linear model, or None.
+
+    The earlier steps of a pipeline have transformed them.
+    """
+    value = last_step(estimator).editable_
+    return value.counted if value.keeps_rows and not model.keeps_rows else None
 
 
 def reference_rows(reference: Any) -> tuple[Any, ...]:
@@ -134,11 +148,6 @@ def reference_rows(reference: Any) -> tuple[Any, ...]:
     if not isinstance(given, (tuple, list)) or len(given) not in (0, 2, 3):
         raise InvalidInput("reference must be a pair, (X, y), or (X, y, sample_weight).")
     return tuple(given)
-
-
-def needs_rows(how: str) -> InvalidInput:
-    """The error for a question about examples to a linear model."""
-    return InvalidInput(f"A linear model holds no rows, so it has none to leave out. {how}")
 
 
 def processes(model: Any, X: Array, ids: Sequence[Id] | None = None) -> list[Reached]:
@@ -199,7 +208,7 @@ def inputs(estimator: Any, X: Any, name: str = "X") -> Array:
 def feature_names(estimator: Any, D: int) -> Array:
     """The names of the D features of the last step, or their numbers."""
     names: Any = names_in(last_step(estimator))
-    if names is None and isinstance(estimator, FittedPipeline) and len(estimator.pipeline) > 1:
+    if names is None and isinstance(estimator, LivingPipeline) and len(estimator.pipeline) > 1:
         # A step may have no names, or may want names of columns that it was not fitted to.
         with suppress(AttributeError, ValueError):
             names = estimator.pipeline[:-1].get_feature_names_out()

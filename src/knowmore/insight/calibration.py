@@ -123,7 +123,7 @@ def calibrate(model: Any, X: Any = None, y: Any = None, *, sample_weight: Any = 
     Probabilities are calibrated without it, unless the estimator has probability="raw"; those of a
     LinearGPClassifier by what its sums let expect, and here by rows.
 
-    X, y, sample_weight : only for a LinearGPClassifier, which holds no rows: rows that it has
+    X, y, sample_weight : only for a LinearGPClassifier that keeps no rows: rows that it has
         learnt, all or some. They are not kept: after an edit, calibrate again.
 
     >>> from sklearn.gaussian_process.kernels import RBF
@@ -176,7 +176,7 @@ def reliability(
     X (m, d), y (m,): test data, for any classifier that has `predict_proba`; default:
     leave-one-out, for a GPClassifier, a ForestGPClassifier, a LinearGPClassifier or a calibrated
     one.
-    reference : only for leave-one-out of a LinearGPClassifier, which holds no rows: (X, y) or
+    reference : only for leave-one-out of a LinearGPClassifier that keeps no rows: (X, y) or
         (X, y, sample_weight), rows that it has learnt, all or some
 
     >>> from knowmore import GPClassifier

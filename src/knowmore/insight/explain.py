@@ -131,7 +131,7 @@ def explain(
             f"by={parts!r}.{more}"
         )
     row = _one_row(model, x)
-    if not svm.keeps_rows:
+    if parts == "features":
         return _by_features(model, svm, row, label)
     return _by_examples(model, svm, row, label)
 

@@ -7,6 +7,7 @@ model holds none: it is given rows that it has learnt.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -19,8 +20,9 @@ from knowmore.insight.asking import (
     asked,
     count_of,
     inputs,
+    kept_rows,
+    last_step,
     left_out,
-    needs_rows,
     reference_rows,
 )
 from knowmore.models import (
@@ -31,7 +33,6 @@ from knowmore.models import (
     newness_of,
     separates,
     threshold,
-    unseen,
     values_by,
 )
 
@@ -49,6 +50,7 @@ class Novelty(Answer):
     ids : (m,), the index of the table that was asked about, or 0, 1, ...
     model : the frozen model that was asked; later edits of the estimator do not change it
     reference : for a linear model, what the others predict for the reference rows, if given
+    estimator : a copy of the estimator that was asked
     """
 
     values: Array
@@ -56,6 +58,7 @@ class Novelty(Answer):
     ids: Array
     model: Any
     reference: Unseen | None = None
+    estimator: Any = None
 
     @derived
     def left_out(self) -> Array:
@@ -78,12 +81,10 @@ class Novelty(Answer):
     @cached_property
     def _left(self) -> Unseen:
         """Leave-one-out predictions for the examples held, or for the reference rows."""
-        if self.model.keeps_rows:
-            check_several(count_of(self.model))
-            return unseen(self.model)
-        if self.reference is None:
-            raise needs_rows(_HOW)
-        return self.reference
+        if self.reference is not None:
+            return self.reference
+        check_several(count_of(self.model))
+        return left_out(self.estimator, self.model, _HOW)
 
     def threshold(self, q: float = 0.95) -> float:
         """The value that a fraction q of the examples held stay below when left out.
@@ -105,9 +106,9 @@ class Novelty(Answer):
 
         A single example, or a linear model without a reference, sets no threshold.
         """
-        table, model = super().to_pandas(), self.model
-        judged = count_of(model) > 1 if model.keeps_rows else self.reference
-        if not judged:
+        table = super().to_pandas()
+        several = count_of(self.model) > 1 and self.estimator.editable_.keeps_rows
+        if self.reference is None and not several:
             return table
         return table.assign(threshold=self.threshold(q), unknown=self.unknown(q))
 
@@ -146,7 +147,7 @@ def novelty(model: Any, X: Any, method: str | None = None, *, reference: Any = N
         of Bodesheim et al., where each class held is one point. It is the transform of K + sigma^2
         I: theirs if there is no noise. Like "mahalanobis", it takes one Gaussian process on all
         examples: forests have others in each leaf.
-    reference : only for a linear model, which holds no rows: (X, y) or (X, y, sample_weight), rows
+    reference : only for a linear model that keeps no rows: (X, y) or (X, y, sample_weight), rows
         that it has learnt, all or some. Left out in turn, they set the thresholds
 
     >>> from knowmore import GPClassifier
@@ -160,7 +161,8 @@ def novelty(model: Any, X: Any, method: str | None = None, *, reference: Any = N
     left = left_out(model, gp, _HOW, *given) if given else None
     rows, index = inputs(model, X), index_of(X)
     ids = np.arange(rows.shape[0]) if index is None else np.asarray(index.to_flat_index())
-    return Novelty(_values(model, gp, method, rows, given), method, ids, gp, left)
+    values = _values(model, gp, method, rows, given)
+    return Novelty(values, method, ids, gp, left, copy(last_step(model)))
 
 
 def _values(model: Any, gp: Any, method: str, rows: Any, reference: tuple[Any, ...]) -> Array:
@@ -180,12 +182,14 @@ def _values(model: Any, gp: Any, method: str, rows: Any, reference: tuple[Any, .
 def _unrelated(model: Any, gp: Any, rows: Any, given: tuple[Any, ...]) -> Array:
     """Which rows have nothing in common with what was learnt, (m,).
 
-    Sums do not know whether such rows were learnt. Reference rows do.
+    Sums do not know whether such rows were learnt. Reference rows do, and rows that are kept.
     """
     found: Array = gp.unrelated(rows)
-    if given and found.any() and gp.unrelated(inputs(model, given[0])).any():
-        return np.zeros_like(found)
-    return found
+    if not found.any():
+        return found
+    kept = kept_rows(model, gp)
+    known = inputs(model, given[0]) if given else None if kept is None else kept.X
+    return found if known is None or not gp.unrelated(known).any() else np.zeros_like(found)
 
 
 def _asked(model: Any, method: str | None) -> tuple[Any, str]:

@@ -179,7 +179,7 @@ def suspects(
     ----------
     model : a fitted GPClassifier, LSSVMClassifier, NPlusOneClassifier, ForestGPClassifier or
         LinearGPClassifier
-    X, y, sample_weight : only for a LinearGPClassifier, which holds no rows: rows that it has
+    X, y, sample_weight : only for a LinearGPClassifier that keeps no rows: rows that it has
         learnt, all or some, as they were learnt. They are read in blocks, once
     ids : names for these rows; default: the index of a table, or their numbers
 

@@ -17,7 +17,14 @@ from knowmore.models.following import Following
 from knowmore.models.forest import Forest, Reached, answered, columns_in
 from knowmore.models.hinge import expansion
 from knowmore.models.kernel_model import KernelModel, joint
-from knowmore.models.linear import LinearModel, check_room
+from knowmore.models.linear import (
+    LinearModel,
+    as_columns,
+    check_room,
+    check_room_of,
+    target_grid,
+)
+from knowmore.models.linear_loo import LinearLoo
 from knowmore.models.loo import (
     LeftOut,
     LooScores,
@@ -47,6 +54,7 @@ from knowmore.models.probabilities import (
     log_marginal_likelihood,
     mislabelling,
 )
+from knowmore.models.summed import Summed, beside_rows
 from knowmore.models.targets import (
     Coding,
     Targets,
@@ -66,6 +74,7 @@ __all__ = [
     "LeftOut",
     "LinearModel",
     "Model",
+    "Summed",
     "Targets",
     "Weighting",
     "class_probabilities",

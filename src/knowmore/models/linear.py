@@ -45,10 +45,8 @@ from knowmore.linalg import (
     blocks,
     eigh,
     product,
-    side_by_side,
 )
-from knowmore.models.loo import LooMoments, LooScores, silenced, tied
-from knowmore.models.null_space import NullSpace, Removed
+from knowmore.models.null_space import NullSpace
 from knowmore.models.probabilities import best_temperature, expected_trial, log_marginal_likelihood
 from knowmore.models.unrelated import FEW
 
@@ -79,21 +77,6 @@ class _Moments(NamedTuple):
     scatter: Array
     cross: Array
     squares: Array
-
-
-class _Without(NamedTuple):
-    """The closed form for n rows that are left out, each alone, or all together.
-
-    missed : by how much their targets differ from what is predicted, (n, M)
-    h : their leverages, (n,)
-    free : one over the diagonal of (I - H)^-1, (n,): 1 - h of a row alone
-    least : the least eigenvalue of I - H, (1,), or of each row alone, (n,)
-    """
-
-    missed: Array
-    h: Array
-    free: Array
-    least: Array
 
 
 @final
@@ -149,11 +132,6 @@ class LinearModel(Frozen):
         """The number of rows learnt."""
         return self.sums.rows
 
-    def check_room(self, more: Sums | None = None) -> None:
-        """Raise NotEnoughMemory if the rows, and more, cannot be learnt and then be asked about."""
-        length = max(self.sums.length, 0 if more is None else more.length)
-        check_room(len(self.grid), len(self.sums.grid), length, self.sums.nbytes)
-
     # -- what was learnt -----------------------------------------------------------------------
 
     @property
@@ -162,31 +140,19 @@ class LinearModel(Frozen):
         grid = self.sums.grid
         return grid if self.classes else grid[: len(grid) - len(self.names)]
 
+    def summed(self, X: Any, y: Array, weights: Array | None = None) -> Sums:
+        """The sums of rows X (n, D) with labels or targets y on the grid of the model."""
+        if self.classes:
+            return Sums.of(self.sums.grid, X, y, weights)
+        return Sums.of(self.sums.grid, (X, as_columns(y)), None, weights)
+
     @derived
     def moments(self) -> _Moments:
         """Means, scatter and cross sums, from whole numbers, rounded once."""
         if not self.sums.rows:
             raise NoExamples("The model holds no rows: all were forgotten. Learn some first.")
         with _room():
-            return self._moments()
-
-    def _moments(self) -> _Moments:
-        sums, centred = self.sums, self.intercept
-        N, D = sums.weight / UNIT, len(self.grid)
-        origin = centred * np.array([sums.grid.centres, sums.offset()])
-        S, mean = sums.scatter(centred=centred), origin.sum(axis=0)
-        if not self.classes:
-            squares = np.maximum(np.diagonal(S)[D:], 0)
-            means = mean[:D], mean[D:]
-            return _Moments(N, means, origin[:, :D], S[:D, :D], S[:D, D:], squares)
-        cross = 2 * sums.cross(self.names.tolist(), centred=centred).T
-        share = sums.weights(self.names.tolist()) / sums.weight
-        if centred:
-            squares = 4 * N * share * (1 - share)
-            return _Moments(N, (mean, 2 * share - 1), origin, S, cross, squares)
-        cross -= N * sums.mean()[:, None]
-        means = mean, np.zeros(len(share))
-        return _Moments(N, means, origin, S, cross, np.full(len(share), N))
+            return _moments(self)
 
     @derived
     def scale(self) -> Array:
@@ -219,36 +185,7 @@ class LinearModel(Frozen):
         if not isinstance(self.wanted_noise, str):
             return self.wanted_noise
         with _room():
-            return self._chosen_noise()
-
-    def _chosen_noise(self) -> float:
-        m, N = self.moments, self.sums.rows - self.intercept
-        values, V = eigh(m.scatter)
-        if values[-1] <= 0:
-            return 1.0
-        D, total = len(values), float((m.squares / self.scale**2).sum())
-        most = min(D, N)
-        # The rank is at most N; eigenvalues of no more than rounding are zero.
-        seen = np.flatnonzero(values > D * _EPS * values[-1])[-most:]
-        values = values[seen]
-        q = ((V[:, seen].T @ (m.cross / self.scale)) ** 2).sum(axis=1) / values
-        others = N - len(values) if D < N else 0
-        q_0 = total - float(q.sum())
-        q_0 = q_0 if others and q_0 > _ROUNDINGS * total else 0.0
-        noises = values.sum() / most * _NOISES
-        if total <= 0:
-            return float(noises[0])
-        shifted = values + noises[:, None]
-        f = noises[:, None] / shifted
-        free, rows = f.sum(axis=1) + others, len(values) + others
-        if self.wanted_noise == "evidence":
-            fit = (f @ q + q_0) / noises
-            loss = rows * np.log(fit) + np.log(shifted).sum(axis=1) + others * np.log(noises)
-        else:
-            loss = (f**2 @ q + q_0) / free**2
-        if self.classes:
-            loss[2 * free < rows] = np.inf
-        return float(noises[loss.argmin()])
+            return _chosen_noise(self)
 
     @derived
     def _factor(self) -> tuple[Factor, float]:
@@ -288,7 +225,7 @@ class LinearModel(Frozen):
         scale = self.scale**2 if self.normalised else None
 
         def of(Z: Array) -> Array:
-            v = self.noise * (1 + self._leverages(Z))
+            v = self.noise * (1 + leverages(self, Z))
             return v if scale is None else v[:, None] * scale
 
         return self._asked(X, of)
@@ -319,7 +256,7 @@ class LinearModel(Frozen):
 
     def leverage(self, X: Any) -> Array:
         """sigma_*^2 / sigma^2 - 1 of rows X, (m,), of targets as the model learns them."""
-        return self._asked(X, self._leverages)
+        return self._asked(X, lambda Z: leverages(self, Z))
 
     def covariance(self, X: Any, Y: Any) -> Array:
         """The posterior covariance of rows X (m, D) and Y (k, D), without noise, (m, k).
@@ -346,11 +283,6 @@ class LinearModel(Frozen):
 
         return bounded(lambda: np.concatenate([*answers()]))
 
-    def _leverages(self, Z: Array) -> Array:
-        """z' A^-1 z of rows Z (m, D) about the mean, and 1/N with an intercept, (m,)."""
-        H = product(Z, self.root)
-        return np.asarray(np.einsum("ij,ij->i", H, H) + self.intercept / self.moments.weight)
-
     @derived
     def root(self) -> Array:
         """R (D, D) with A^-1 = R R'. A product with it is faster than a solve, which has steps."""
@@ -360,10 +292,10 @@ class LinearModel(Frozen):
     # -- classes -----------------------------------------------------------------------------
 
     @derived
-    def _indicators(self) -> tuple[Array, Array, Array]:
-        """The weights (D, M) and offsets (M,) of scores of classes coded by 1 and 0, and G (M, M).
+    def indicators(self) -> tuple[Array, Array, NullSpace]:
+        """Weights (D, M) and offsets (M,) of scores of classes coded by 1 and 0; the null space.
 
-        G of `null_space` is (N - C' A^-1 C) / sigma^2 for the weights N of the classes on its
+        G of `NullSpace` is (N - C' A^-1 C) / sigma^2 for the weights N of the classes on its
         diagonal, and their sums C (D, M). With an intercept, both are about the mean of all.
         """
         sums, centred = self.sums, self.intercept
@@ -376,35 +308,12 @@ class LinearModel(Frozen):
         if centred:
             # All scores add up to one, so nothing that is asked has a part along this direction.
             G += n.mean()
-        return W, share, (G + G.T) / (2 * self.noise)
-
-    @derived
-    def null_space(self) -> NullSpace:
-        """The null space of the classes: see `NullSpace`."""
-        return NullSpace(self._indicators[2])
+        return W, share, NullSpace((G + G.T) / (2 * self.noise))
 
     def nearest(self, X: Any) -> Array:
         """The distance of rows X to the nearest class in the null space, (m,)."""
-        W, share, _ = self._indicators
-        return self.null_space.nearest(self._asked(X, lambda Z: product(Z, W) + share))
-
-    def nearest_left_out(self, X: Any, codes: Array, weights: Array) -> Array:
-        """`nearest` for learnt rows of classes `codes` (n,), each by the other rows, (n,).
-
-        The null space needs of a row w (e - m) / sigma^2 and sigma^2 / (w (1 - h)): see
-        `loo`.
-        """
-        W, share, _ = self._indicators
-        counts = np.array([self.sums.groups[one].rows for one in self.names.tolist()])
-
-        parts = map(self._as_learnt, blocks(X, _ROWS))
-        found = [(product(Z, W) + share, self._leverages(Z)) for Z in parts]
-        m, leverage = (np.concatenate(one) for one in zip(*found, strict=True))
-        a, h = -m, weights * leverage
-        a[np.arange(len(a)), codes] += 1
-        variance = self.noise / (weights * np.maximum(1 - h, _EPS))
-        a *= weights[:, None] / self.noise
-        return self.null_space.left_out(Removed(a, codes, variance, counts[codes] == 1))
+        W, share, space = self.indicators
+        return space.nearest(self._asked(X, lambda Z: product(Z, W) + share))
 
     # -- how well it fits --------------------------------------------------------------------
 
@@ -440,7 +349,7 @@ class LinearModel(Frozen):
         )
         if (counts > 1).sum() < 2:
             return 1.0
-        order = self._by_means()
+        order = _by_means(self)
         names, counts = self.names[order].tolist(), counts[order]
         m, W = self.moments, self.weights[:, order]
         N = self.sums.weights(names) / UNIT
@@ -454,21 +363,6 @@ class LinearModel(Frozen):
             trial.logs, trial.codes, np.full(len(trial.codes), n / len(trial.codes))
         )
 
-    def _by_means(self) -> list[int]:
-        """The columns of the classes in the order of their means, so that names do not matter.
-
-        Draws given out in the order of the names would make the names count. Classes with the
-        same mean, weight and number of rows are the same to the model.
-        """
-        sums, keys = self.sums, self.names.tolist()
-        means = sums.cross(keys, centred=False) / sums.weights(keys)[:, None]
-
-        def place(column: int) -> tuple[list[float], int, int]:
-            rows, weight, _ = sums.groups[keys[column]]
-            return means[column].tolist(), weight, rows
-
-        return sorted(range(len(keys)), key=place)
-
     def residual(self) -> float:
         """How far W is from the solution of A W = C: |C - A W| / (|A| |W| + |C|)."""
         m, W, norm = self.moments, self.weights, np.linalg.norm
@@ -476,168 +370,94 @@ class LinearModel(Frozen):
         error = norm(m.cross - m.scatter @ W - self.noise * W)
         return float(error / max(size * norm(W) + norm(m.cross), np.finfo(float).tiny))
 
-    # -- leaving out -------------------------------------------------------------------------
 
-    def loo(self, X: Any, T: Array, weights: Array, groups: Array | None = None) -> LooScores:
-        """Predictions for rows that were learnt, X (n, D), by the model without them.
+def _moments(model: LinearModel) -> _Moments:
+    """Means, scatter and cross sums of the rows of a model."""
+    sums, centred = model.sums, model.intercept
+    N, D = sums.weight / UNIT, len(model.grid)
+    origin = centred * np.array([sums.grid.centres, sums.offset()])
+    S, mean = sums.scatter(centred=centred), origin.sum(axis=0)
+    if not model.classes:
+        squares = np.maximum(np.diagonal(S)[D:], 0)
+        means = mean[:D], mean[D:]
+        return _Moments(N, means, origin[:, :D], S[:D, :D], S[:D, D:], squares)
+    cross = 2 * sums.cross(model.names.tolist(), centred=centred).T
+    share = sums.weights(model.names.tolist()) / sums.weight
+    if centred:
+        squares = 4 * N * share * (1 - share)
+        return _Moments(N, (mean, 2 * share - 1), origin, S, cross, squares)
+    cross -= N * sums.mean()[:, None]
+    means = mean, np.zeros(len(share))
+    return _Moments(N, means, origin, S, cross, np.full(len(share), N))
 
-        T (n, M) are their targets, weights (n,). With h = w (z'A^-1 z + 1/N) and the score s,
 
-            s_-i = t - (t - s) / (1 - h),    sigma_-i^2 = sigma^2 / (w (1 - h)).
+def _chosen_noise(model: LinearModel) -> float:
+    """The noise of the smallest loss: see `LinearModel.noise`."""
+    m, N = model.moments, model.sums.rows - model.intercept
+    values, V = eigh(m.scatter)
+    if values[-1] <= 0:
+        return 1.0
+    D, total = len(values), float((m.squares / model.scale**2).sum())
+    most = min(D, N)
+    # The rank is at most N; eigenvalues of no more than rounding are zero.
+    seen = np.flatnonzero(values > D * _EPS * values[-1])[-most:]
+    values = values[seen]
+    q = ((V[:, seen].T @ (m.cross / model.scale)) ** 2).sum(axis=1) / values
+    others = N - len(values) if D < N else 0
+    q_0 = total - float(q.sum())
+    q_0 = q_0 if others and q_0 > _ROUNDINGS * total else 0.0
+    noises = values.sum() / most * _NOISES
+    if total <= 0:
+        return float(noises[0])
+    shifted = values + noises[:, None]
+    f = noises[:, None] / shifted
+    free, rows = f.sum(axis=1) + others, len(values) + others
+    if model.wanted_noise == "evidence":
+        fit = (f @ q + q_0) / noises
+        loss = rows * np.log(fit) + np.log(shifted).sum(axis=1) + others * np.log(noises)
+    else:
+        loss = (f**2 @ q + q_0) / free**2
+    if model.classes:
+        loss[2 * free < rows] = np.inf
+    return float(noises[loss.argmin()])
 
-        groups : (n,), rows of a group are left out together: the same with the group's block of the
-            matrix that has h on its diagonal
-        """
-        # Computed first: threads would compute them twice.
-        _ = self.weights, self.root, self._condition, self._shift
-        parts = [*_parts(X.shape[0], groups)]
 
-        def left_out(rows: Any) -> LooScores:
-            with np.errstate(over="ignore", invalid="ignore"):
-                return self._left_out(X[rows], T[rows], weights[rows], together=groups is not None)
+def leverages(model: LinearModel, Z: Array) -> Array:
+    """z' A^-1 z of rows Z (m, D) about the mean, and 1/N with an intercept, (m,)."""
+    H = product(Z, model.root)
+    return np.asarray(np.einsum("ij,ij->i", H, H) + model.intercept / model.moments.weight)
 
-        columns = zip(*side_by_side(left_out, parts), strict=True)
-        scores = [np.concatenate(column) for column in columns]
-        if groups is not None:
-            order = np.concatenate(parts).argsort()
-            scores = [column[order] for column in scores]
-        for column in scores[:2]:
-            if (row := first_not_finite(column)) is not None:
-                raise InvalidInput(
-                    f"What is predicted for row {row} without it is beyond the range of numbers, "
-                    f"at noise={self.noise:g}. Use less noise, or scale the targets."
-                )
-        return LooScores(*scores)
 
-    def _left_out(self, X: Any, T: Array, w: Array, *, together: bool) -> LooScores:
-        """The rows of X, each left out alone, or all together."""
-        left = self.loo_moments(X, T, w, together=together)
-        scores, silent = silenced(left)
-        # The prior is a mean of targets, and as precise as one.
-        error = np.where(silent[:, None], self._roundings * abs(left.prior), left.error)
-        variance = left.variance
-        if self.normalised:
-            variance = variance[:, None] * self._spread_without(T, w, together=together)
-        return LooScores(tied(scores, error) if self.classes else scores, variance, silent)
+def _by_means(model: LinearModel) -> list[int]:
+    """The columns of the classes in the order of their means, so that names do not matter.
 
-    def loo_moments(self, X: Any, T: Array, w: Array, *, together: bool) -> LooMoments:
-        """The closed form for the rows of X, each left out alone, or all together.
+    Draws given out in the order of the names would make the names count. Classes with the
+    same mean, weight and number of rows are the same to the model.
+    """
+    sums, keys = model.sums, model.names.tolist()
+    means = sums.cross(keys, centred=False) / sums.weights(keys)[:, None]
 
-        Where 1 - h is no more than rounding, the closed form knows nothing: the error is infinite,
-        and the variance is the prior's.
-        """
-        m = self.moments
-        share = _summed(w, together=together)
-        if self.intercept and (share >= m.weight).any():
-            raise InvalidInput(
-                "Leaving all rows out at once leaves none to compute an intercept from. Learn more "
-                "rows, or use smaller groups or intercept=False."
-            )
-        Z = self._as_learnt(X)
-        out = self._without(Z, T, w, together=together)
-        blurred = self._blurred(out.h, share, together=together)
-        if (out.least < -2 * blurred).any():
-            raise InvalidInput(
-                "Some of these rows were not learnt, so they cannot be left out. Give rows that "
-                "the model holds, with the labels or targets and weights they were learnt with."
-            )
-        lost = np.broadcast_to(out.least <= 2 * blurred, w.shape)
-        # About the means of the other rows.
-        others = np.maximum(m.weight - share, _EPS)[:, None]
-        y, z = (_summed(w[:, None] * part, together=together) for part in (T - m.means[1], Z))
-        prior = np.broadcast_to(m.means[1] - self.intercept * y / others, T.shape)
-        away = Z + self.intercept * z / others
-        far = self.noise * (1 / w + self.intercept / others[:, 0])
-        far = far + np.einsum("ij,ij->i", away, away)
-        variance = np.where(lost, far, self.noise / (w * out.free))
-        error = self._rounding(T, w, out, blurred, together=together)
-        return LooMoments(T - out.missed, variance, np.where(lost[:, None], np.inf, error), prior)
+    def place(column: int) -> tuple[list[float], int, int]:
+        rows, weight, _ = sums.groups[keys[column]]
+        return means[column].tolist(), weight, rows
 
-    def _as_learnt(self, X: Any) -> Array:
-        """Rows X (n, D) as they were learnt, on the grid, about the mean."""
-        centres, rest = self.moments.origin
-        return np.asarray(self.grid.offsets(X) + (self.grid.centres - centres) - rest)
+    return sorted(range(len(keys)), key=place)
 
-    def _without(self, Z: Array, T: Array, w: Array, *, together: bool) -> _Without:
-        """The closed form for rows Z about the mean with targets T and weights w."""
-        missed = T - product(Z, self.weights) - self.moments.means[1]
-        if not together:
-            h = w * self._leverages(Z)
-            free = np.maximum(1 - h, _EPS)
-            return _Without(missed / free[:, None], h, free, 1 - h)
-        root = np.sqrt(w)[:, None]
-        H = product(root * Z, self.root)
-        H = np.hstack([H, self.intercept * root / np.sqrt(self.moments.weight)])
-        missed, free, least = _solved_without(H, root * missed)
-        return _Without(missed / root, np.einsum("ij,ij->i", H, H), free, np.array([least]))
 
-    def _spread_without(self, T: Array, w: Array, *, together: bool) -> Array:
-        """The variance of the other rows' targets, (n, M) or (1, M); one if they are all equal."""
-        m, apart = self.moments, T - self.moments.means[1]
-        share, y, squares = (
-            _summed(part, together=together)
-            for part in (w, w[:, None] * apart, w[:, None] * apart**2)
-        )
-        others = np.maximum(m.weight - share, _EPS)[:, None]
-        # The mean of the others is y / others away from the mean of all.
-        moved = self.intercept * y**2 / others
-        spread = m.squares - squares - moved
-        equal = spread <= self._roundings * (m.squares + squares + moved)
-        return np.where(equal, 1.0, spread / others)
+def target_grid(model: LinearModel) -> Grid:
+    """The grid of a regressor's targets."""
+    return model.sums.grid[len(model.grid) :]
 
-    # -- what is rounding --------------------------------------------------------------------
 
-    @property
-    def _roundings(self) -> float:
-        """The rounding of a sum over the features: see `bound`."""
-        return float(2 * np.sqrt(len(self.grid) + 1) * _EPS)
+def as_columns(y: Array) -> Array:
+    """Targets as columns, (n, q)."""
+    return y[:, None] if y.ndim == 1 else y
 
-    @derived
-    def _size(self) -> Array:
-        """The square root of diag A, (D,)."""
-        return np.sqrt(np.diagonal(self.moments.scatter) + self.noise)
 
-    @derived
-    def _condition(self) -> float:
-        """|D^1/2 A^-1 D^1/2|, D = diag A, by its trace; the units of the features cancel."""
-        return float(self._size**2 @ np.einsum("ij,ij->i", self.root, self.root))
-
-    @derived
-    def _shift(self) -> float:
-        """|D^-1/2 m|, D = diag A, for the mean m of the features about the centres of the grid."""
-        return float(np.linalg.norm(self.moments.origin[1] / self._size))
-
-    def _blurred(self, h: Array, share: Array, *, together: bool) -> Array:
-        """The bound of the rounding of leverages h (n,), or for a group of the matrix H, (1,).
-
-        The factor is that of some A + E with |x'Ey| about eps |D^1/2 x| |D^1/2 y|, D = diag A (see
-        `bound`). E moves h by z'A^-1 E A^-1 z, where |D^1/2 A^-1 z|^2 is at most
-        |D^1/2 A^-1 D^1/2| h. Besides, z = x - m has the rounding of m, which moves h by twice
-        m'A^-1 z times eps. The norm of H is at most one.
-        """
-        moved = np.sqrt(self._condition * (1.0 if together else h))
-        return np.asarray(self._roundings * moved * (moved + 2 * np.sqrt(share) * self._shift))
-
-    def _rounding(
-        self, T: Array, w: Array, out: _Without, blurred: Array, *, together: bool
-    ) -> Array:
-        """The bound of the rounding of what is predicted for rows left out, (n, M).
-
-        E and the rounding of m, as in `_blurred`, move the score by z'A^-1 E W and eps m'W. So what
-        was missed moves by (I - H)^-1 times that and the rounding of H times what was missed. One
-        over the least eigenvalue of I - H bounds the norm of the inverse.
-        """
-        root = np.sqrt(w)[:, None]
-        size = np.linalg.norm(self._size * self.weights.T, axis=1)
-        targets = abs(T) + abs(self.moments.means[1])
-        moved = root * (targets + self._shift * size)
-        moved += np.sqrt(self._condition * out.h)[:, None] * size
-        moved, missed = self._roundings * moved, root * abs(out.missed)
-        if together:
-            moved, missed = (np.linalg.norm(part, axis=0) for part in (moved, missed))
-        gain = 1 / np.maximum(out.least - blurred, _EPS)[:, None]
-        gained = gain * (moved + blurred[:, None] * missed) / root
-        return np.asarray(self._roundings * (abs(T) + abs(out.missed)) + gained)
+def check_room_of(model: LinearModel, more: Sums | None = None) -> None:
+    """Raise NotEnoughMemory if the rows, and more, cannot be learnt and then be asked about."""
+    length = max(model.sums.length, 0 if more is None else more.length)
+    check_room(len(model.grid), len(model.sums.grid), length, model.sums.nbytes)
 
 
 def check_room(D: int, P: int, length: int = WORDS, held: int = 0) -> None:
@@ -659,33 +479,3 @@ def check_room(D: int, P: int, length: int = WORDS, held: int = 0) -> None:
 def _room() -> AbstractContextManager[None]:
     """Within it, a lack of memory is reported in words."""
     return enough_memory("solve for the weights of so many columns", FEWER_COLUMNS)
-
-
-def _summed(part: Array, *, together: bool) -> Array:
-    """The rows of a part (n, ...), or their sum, (1, ...), if they are left out together."""
-    return np.asarray(part.sum(axis=0, keepdims=True)) if together else part
-
-
-def _solved_without(H: Array, R: Array) -> tuple[Array, Array, float]:
-    """(I - HH')^-1 R, (k, M), one over the diagonal of that inverse, (k,); H (k, r).
-
-    By the smaller of two matrices: (I - HH')^-1 = I + H (I - H'H)^-1 H'. Its least eigenvalue comes
-    third. Those below rounding are set to it, as for a single row.
-    """
-    k, r = H.shape
-    values, V = eigh(np.eye(min(k, r)) - (H @ H.T if k <= r else H.T @ H))
-    inverse = (V / np.maximum(values, _EPS)) @ V.T
-    if k <= r:
-        return inverse @ R, 1 / np.diagonal(inverse), float(values[0])
-    B = inverse @ H.T
-    return R + H @ (B @ R), 1 / (1 + np.einsum("ij,ji->i", H, B)), float(values[0])
-
-
-def _parts(n: int, groups: Array | None) -> Iterator[Any]:
-    """The rows to leave out at a time: blocks of them, or each group."""
-    if groups is None:
-        yield from (slice(a, a + _ROWS) for a in range(0, n, _ROWS))
-        return
-    order = np.argsort(groups, kind="stable")
-    starts = np.flatnonzero(np.append(True, groups[order][1:] != groups[order][:-1]))
-    yield from np.split(order, starts[1:])

@@ -32,10 +32,17 @@ from knowmore import kernels, subspaces
 from knowmore._base import Array, Id, a_type, is_real, is_whole, some
 from knowmore._living import Living
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.estimators import EditableEstimator, LinearGP, names_in, note_names, unnamed
+from knowmore.estimators import (
+    EditableEstimator,
+    LinearGP,
+    names_in,
+    noise_setting,
+    note_names,
+    unnamed,
+)
 from knowmore.examples import Examples
 from knowmore.linalg import Earlier, Grid, Sums
-from knowmore.models import Forest, KernelModel, LinearModel
+from knowmore.models import Forest, KernelModel, LinearModel, Summed
 from knowmore.transfer import NPlusOneClassifier, OneShotClassifier, Scores
 
 # Kinds that hold examples with ids, or whose rows a file can hold for them.
@@ -91,22 +98,20 @@ def kind_of(estimator: Any) -> str:
 
 def is_fitted(estimator: Any) -> bool:
     """Whether an estimator that holds examples, or their sums, has learnt any."""
-    return hasattr(estimator, "editable_") or "model_" in vars(estimator)
+    return hasattr(estimator, "editable_")
 
 
 @dataclass(frozen=True)
 class Capabilities:
     """The capabilities of a kind of model that holds examples.
 
-    keeps_rows : whether the model has its examples itself; otherwise only the file has them
     has_factor : whether the factor of a matrix is cached, which takes n^2 numbers
-    has_sums : whether sums of rows on a grid are cached
+    has_sums : whether sums of rows on a grid are cached, and only the file has the rows
     has_supports : whether support tasks are kept beside the examples
     has_source : whether the model starts from a source, which is a file of its own
     regression : whether targets are numbers
     """
 
-    keeps_rows: bool
     has_factor: bool
     has_sums: bool
     has_supports: bool = False
@@ -114,9 +119,9 @@ class Capabilities:
     regression: bool = False
 
 
-_KERNEL: Final = Capabilities(keeps_rows=True, has_factor=True, has_sums=False)
-_FOREST: Final = Capabilities(keeps_rows=True, has_factor=False, has_sums=False)
-_LINEAR: Final = Capabilities(keeps_rows=False, has_factor=False, has_sums=True)
+_KERNEL: Final = Capabilities(has_factor=True, has_sums=False)
+_FOREST: Final = Capabilities(has_factor=False, has_sums=False)
+_LINEAR: Final = Capabilities(has_factor=False, has_sums=True)
 _CAPABILITIES: Final[dict[str, Capabilities]] = {
     "gp": _KERNEL,
     "gp-regression": replace(_KERNEL, regression=True),
@@ -214,8 +219,8 @@ def name_columns(estimator: Any, names: Sequence[Hashable]) -> None:
 
 def state(estimator: Any) -> dict[str, Any]:
     """The settings that the first examples have chosen, as JSON can write them."""
-    if not estimator.keeps_rows:
-        model: LinearModel = estimator.frozen_model()
+    if capabilities(kind_of(estimator)).has_sums:
+        model: LinearModel = estimator.model_
         targets = None if model.classes else [] if model.flat else [len(model.names)]
         return {"grid": plain(model.sums.grid), "targets": targets}
     held = estimator.editable_
@@ -229,13 +234,17 @@ def chosen_by(estimator: Any, examples: Examples) -> Any:
     A single example chooses no noise by leave-one-out: it is one then.
     estimator : it has noted its columns
     """
-    made = copy(estimator)
-    if not made.keeps_rows:
-        made.fit(examples.X, examples.labels, examples.weights)
-        set_columns(made, columns(estimator))
-        return made
-    few = len(examples.counted) < 2
-    return made.holding((without_loo(made) if few else made).fresh_value(examples))
+    # Sums choose the noise again after every edit.
+    few = len(examples.counted) < 2 and not capabilities(kind_of(estimator)).has_sums
+    value = (without_loo(estimator) if few else estimator).fresh_value(examples)
+    return in_file(estimator.holding(value))
+
+
+def in_file(estimator: Any) -> Any:
+    """The estimator, without rows that are only in its file."""
+    if not capabilities(kind_of(estimator)).has_sums:
+        return estimator
+    return estimator.holding(replace(estimator.editable_, rows=None))
 
 
 def keeps_noise(estimator: Any) -> bool:
@@ -255,15 +264,13 @@ def without_loo(estimator: Any) -> Any:
 def linear(estimator: LinearGP, found: dict[str, Any], sums: Sums | None = None) -> LinearGP:
     """A copy that holds these sums, or none, on the grid of a state."""
     sums = Sums(_grid(found)) if sums is None else sums
-    noise = estimator.noise_setting()
+    noise, intercept = noise_setting(estimator), estimator.intercept
     if found["targets"] is None:
-        return estimator.holding(LinearModel.of_classes(sums, noise, intercept=estimator.intercept))
+        return estimator.holding(Summed(LinearModel.of_classes(sums, noise, intercept=intercept)))
     flat, q = found["targets"] == [], (found["targets"] or [1])[0]
     normalised = bool(estimator.normalize_y)
-    names = np.arange(q)
-    return estimator.holding(
-        LinearModel(sums, names, noise, estimator.intercept, False, normalised, flat)
-    )
+    model = LinearModel(sums, np.arange(q), noise, intercept, False, normalised, flat)
+    return estimator.holding(Summed(model))
 
 
 def _grid(found: dict[str, Any]) -> Grid:

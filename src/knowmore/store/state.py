@@ -47,7 +47,7 @@ from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
 from knowmore.estimators import LinearGP, fitted
 from knowmore.examples import Examples, new_serials
 from knowmore.kernels import describe_difference
-from knowmore.models import Forest, max_variance
+from knowmore.models import Forest, beside_rows, max_variance
 from knowmore.store import kinds
 from knowmore.store.cache import FactorCache, read_arrays, read_sums, write_arrays, write_sums
 from knowmore.store.changing import Change, next_id
@@ -84,6 +84,7 @@ from knowmore.store.work import (
     About,
     HeldState,
     Work,
+    all_examples,
     examples_of,
     live_index,
     live_versions,
@@ -180,7 +181,7 @@ def digest(estimator: Any) -> str:
         raise damaged(Path(kind), "a source is a classifier")
     settings = {"kind": kind, "parameters": kinds.parameters(estimator)}
     mark = blake2b(dumps(settings | kinds.state(estimator)).encode(), digest_size=32)
-    if not estimator.keeps_rows:
+    if kinds.capabilities(kind).has_sums:
         mark.update(estimator.digest().encode())
         return mark.hexdigest()
     examples = estimator.editable_.examples
@@ -240,7 +241,8 @@ def _fitted(
         not before.fitted or before.facts["parameters"] != facts["parameters"]
     ):
         before = None
-    if not estimator.keeps_rows:
+    can = kinds.capabilities(facts["kind"])
+    if can.has_sums:
         return _summed(file, estimator, facts, live, before)
     if before is not None:
         followed = _followed(file, facts, live, before)
@@ -248,7 +250,7 @@ def _fitted(
             return estimator.holding(followed)
     examples = examples_of(file, facts, live, {row[0]: row for row in file.all_rows("vectors")})
     value = None
-    if kinds.capabilities(facts["kind"]).has_factor and len(examples.counted):
+    if can.has_factor and len(examples.counted):
         numbers = np.array([one.vector for one in live], dtype=np.int64)
         value = cache.read(file, estimator, facts["state"], examples, numbers)
     return estimator.holding(value or kinds.living(estimator, facts["state"], examples))
@@ -266,7 +268,7 @@ def fresh(file: File, facts: dict[str, Any], versions: Sequence[Version]) -> tup
     examples = examples_of(file, facts, live, {row[0]: row for row in file.all_rows("vectors")})
     if facts["state"] is None:
         return kinds.chosen_by(estimator, examples), examples
-    if not estimator.keeps_rows:
+    if kinds.capabilities(facts["kind"]).has_sums:
         return _add_all(file, kinds.linear(estimator, facts["state"]), facts, live, 1), examples
     return estimator.holding(kinds.living(estimator, facts["state"], examples)), examples
 
@@ -402,10 +404,9 @@ def _add_all(
     rest, sums = iter(versions), made.model_.sums
     while block := list(islice(rest, _BLOCK)):
         examples = examples_of(file, facts, block)
-        parts = examples.X, examples.labels, examples.weights
-        part = made.sums_of(*parts)
+        part = made.model_.summed(examples.X, examples.labels, examples.weights)
         sums = sums + part if sign > 0 else sums - part
-    return made.holding(made.model_.of(sums))
+    return made.holding(made.editable_.of(sums))
 
 
 # -- creating ------------------------------------------------------------------------------------
@@ -465,6 +466,8 @@ _LEARNT: Final = {
     "landmarks": ("map_",),
     "intersection-map": ("step_", "levels_"),
 }
+# A fact of files: whether a linear estimator is loaded with its rows.
+KEEPS: Final = "keeps_rows"
 
 
 def save(estimator: Any, path: Name) -> None:
@@ -514,7 +517,11 @@ def load(path: Name) -> Any:
             elif holds == "sums":
                 estimator = _read_sums(file, facts)
             else:
-                estimator = read_state(file, facts, None, FactorCache()).estimator
+                held = read_state(file, facts, None, FactorCache())
+                estimator = held.estimator
+                if held.fitted and facts.get(KEEPS):
+                    rows = all_examples(held, Journal(file, held.numbers), {}, None)
+                    estimator = estimator.holding(beside_rows(estimator.editable_, rows))
         if holds is None:
             recover(file)
     finally:
@@ -527,7 +534,7 @@ def load(path: Name) -> Any:
 def _write(file: File, target: Path, kind: str, estimator: Any) -> None:
     if kind not in kinds.LIVING:
         _write_value(file, kind, estimator)
-    elif not estimator.keeps_rows:
+    elif kinds.is_fitted(estimator) and not estimator.editable_.keeps_rows:
         _write_sums(file, kind, estimator)
     else:
         _write_living(file, target, kind, estimator)
@@ -539,20 +546,23 @@ def _write_living(file: File, target: Path, kind: str, estimator: Any) -> None:
     facts, arrays = _first_facts(estimator, target)
     journal = Journal(file, Numbers(next_id=examples.next_id))
     facts["arrays"] = write_arrays(journal, arrays)
+    can = kinds.capabilities(kind)
     facts |= {"numbers": list(journal.numbers), "labels": kinds.label_type(examples.labels)}
+    facts |= {KEEPS: True} if can.has_sums else {}
     file.write_facts(facts)
     work = Work(file, HeldState("", estimator, facts, {}))
     columns = examples.X, examples.labels, examples.names, examples.weights
     work.enter("save", Change(estimator, Add(*columns)), About())
     factor = FactorCache()
     order = np.arange(1, len(examples) + 1)
-    if kinds.capabilities(kind).has_factor and len(examples.counted):
+    if can.has_sums:
+        write_sums(work.journal, estimator)
+    if can.has_factor and len(examples.counted):
         factor.write(work.journal, living, order)
     work.finish(factor)
 
 
 def _write_sums(file: File, kind: str, estimator: LinearGP) -> None:
-    fitted(estimator, "model_")
     facts = {
         "kind": kind,
         "holds": "sums",

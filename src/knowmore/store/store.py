@@ -18,9 +18,8 @@ from sklearn.base import clone
 from knowmore._base import Array, Id, a_type, check_name, number
 from knowmore.edits import Add
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NoExamples, warn
-from knowmore.estimators import group_names
 from knowmore.examples import Examples, array_of_ids
-from knowmore.models import LeftOut
+from knowmore.models import LeftOut, beside_rows
 from knowmore.store import kinds, state, verification
 from knowmore.store.cache import (
     LAG,
@@ -173,7 +172,7 @@ class Session:
             work[0].finish(self.cache)
         if self.file.unclean:
             verification.clean(self.file)
-        if not caches and self._lag >= LAG and self.can.keeps_rows:
+        if not caches and self._lag >= LAG and not self.can.has_sums:
             with suppress(KnowmoreError):
                 self._write_cache()
 
@@ -227,7 +226,7 @@ class Session:
     def examples(self) -> Examples:
         """All examples: of the model if it keeps them, else of the file."""
         held = self.state
-        if held.fitted and self.can.keeps_rows:
+        if held.fitted and not self.can.has_sums:
             examples: Examples = held.estimator.editable_.examples
             return examples
         with self.lock, self.reading() as file:
@@ -602,22 +601,25 @@ class Store:
     @property
     def examples(self) -> Examples:
         """All examples that are held: their ids, X as `add` takes it, labels and weights."""
-        found, session = self.session.examples(), self.session
-        return session.state.estimator.as_given(found) if session.can.keeps_rows else found
+        found: Examples = self.session.state.estimator.as_given(self.session.examples())
+        return found
 
     def leave_one_out(self, groups: Any = None) -> LeftOut:
         """The prediction for each example by the model without it: see `GPClassifier`.
 
-        A linear model is given its rows from the file; those of weight zero are left out.
+        A linear model is given its rows from the file.
         """
-        if self.session.can.keeps_rows:
-            left: LeftOut = self.session.state.estimator.leave_one_out(groups)
-            return left
-        held, examples = self.session.state.estimator, self.examples
-        names, rows = group_names(groups, examples.names), examples.weights > 0
-        parts = examples.X[rows], examples.labels[rows], examples.weights[rows]
-        left = held.leave_one_out(*parts, None if names is None else names[rows])
-        return replace(left, ids=examples.ids[rows])
+        left: LeftOut = self.with_rows().leave_one_out(groups=groups)
+        return left
+
+    def with_rows(self) -> Any:
+        """A copy of the estimator with all examples in memory, also the rows of a linear model."""
+        with self.session.lock:
+            estimator = self.session.state.estimator
+            if not self.session.state.fitted:
+                return copy(estimator)
+            value = beside_rows(estimator.editable_, self.session.examples())
+            return estimator.holding(value)
 
     def contributors(self) -> list[str | None]:
         """The giver of the features of each example, in the order of `ids_`; None if unknown."""
@@ -731,7 +733,7 @@ def _refitted(work: Work, unfitted: Any) -> Any:
     if held.facts["state"] is None:
         return unfitted
     kinds.set_columns(unfitted, held.facts["columns"])
-    if not held.estimator.keeps_rows:
+    if kinds.capabilities(held.facts["kind"]).has_sums:
         if unfitted.resolution == held.estimator.resolution:
             return kinds.linear(unfitted, held.facts["state"], held.estimator.model_.sums)
         return kinds.chosen_by(unfitted, work.holding.read(tuple(held.index)))

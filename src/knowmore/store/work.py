@@ -346,7 +346,7 @@ class Work:
         after = self.after
         if not after.fitted:
             cache.clear(self.file)
-        elif not after.estimator.keeps_rows:
+        elif kinds.capabilities(after.facts["kind"]).has_sums:
             write_sums(self.journal, after.estimator)
         else:
             cache.cut(self.journal, after.estimator, after.vectors)
@@ -709,7 +709,7 @@ def status(path: Path, file: File, held: HeldState) -> Status:
             int(undone),
             file.path.stat().st_size,
             held.estimator.get_params(deep=False),
-            repr(held.estimator.kernel_) if can.keeps_rows and held.fitted else None,
+            repr(held.estimator.kernel_) if held.fitted and not can.has_sums else None,
             None if last is None else moment_of(last),
         )
 

@@ -156,9 +156,10 @@ class Snapshot:
     @property
     def kernel(self) -> Any:
         """The kernel in use; None if there is none yet, or never."""
-        if self.examples is not None and hasattr(self.estimator, "kernel_"):
+        given = self.estimator.get_params(deep=False)
+        if self.examples is not None and "kernel" in given:
             return self.estimator.kernel_
-        return getattr(self.estimator, "kernel", None)
+        return given.get("kernel")
 
     @property
     def least_value(self) -> float:

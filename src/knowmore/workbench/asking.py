@@ -14,7 +14,7 @@ from knowmore import insight
 from knowmore._base import Array
 from knowmore.errors import InvalidInput, MissingData, NoExamples, UnknownId
 from knowmore.estimators import unnamed
-from knowmore.insight import LINEAR, WITH_VARIANCE, Reliability, Suspects, Tuned
+from knowmore.insight import WITH_VARIANCE, Reliability, Suspects, Tuned
 from knowmore.store import TUNE, Entry, Store
 from knowmore.workbench.model import (
     describing,
@@ -38,8 +38,11 @@ _OFF = 0.1
 _WITHIN_ONE = 0.683
 
 
-def estimator_of(store: Store, kinds: tuple[str, ...] | None = None) -> Any:
-    """The estimator of a model that holds examples, and is of one of these kinds."""
+def estimator_of(store: Store, kinds: tuple[str, ...] | None = None, *, rows: bool = False) -> Any:
+    """The estimator of a model that holds examples, and is of one of these kinds.
+
+    rows : whether the question is about single examples, which a linear model leaves in its file
+    """
     if kinds is not None and store.kind not in kinds:
         raise InvalidInput(
             f"This model is of kind {store.kind}. The question is for kinds {', '.join(kinds)}."
@@ -47,15 +50,7 @@ def estimator_of(store: Store, kinds: tuple[str, ...] | None = None) -> Any:
     if not len(store):
         raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
     # Sources put columns in the order of the model by name, and give arrays.
-    return unnamed(store.estimator)
-
-
-def kept_rows(store: Store, estimator: Any) -> tuple[Any, ...]:
-    """X and y of the examples for a linear estimator, which keeps no rows; empty for others."""
-    if not isinstance(estimator, LINEAR):
-        return ()
-    examples = store.examples
-    return examples.X, examples.labels
+    return unnamed(store.with_rows() if rows else store.estimator)
 
 
 # -- suspects --------------------------------------------------------------------------------------
@@ -90,10 +85,7 @@ def suspects(store: Store, count: int) -> tuple[list[dict[str, Any]], int, int]:
 
 def open_suspects(store: Store) -> tuple[Suspects, int]:
     """The suspects whose labels nobody has confirmed, and the number of the others."""
-    estimator = estimator_of(store, CLASSIFYING)
-    rows = kept_rows(store, estimator)
-    ids = list(store.examples.names) if rows else None
-    every = insight.suspects(estimator, *rows, ids=ids)
+    every = insight.suspects(estimator_of(store, CLASSIFYING, rows=True))
     unconfirmed = every.without(store.kept_)
     return unconfirmed, len(every) - len(unconfirmed)
 
@@ -157,9 +149,8 @@ def tune(
 
 def evaluate(store: Store) -> ClassEvaluation | ValueEvaluation:
     """Leave each example out, and compare what the others say with what it is."""
-    estimator = estimator_of(store)
-    rows = kept_rows(store, estimator)
-    left = estimator.leave_one_out(*rows)
+    estimator = estimator_of(store, rows=True)
+    left = estimator.leave_one_out()
     if predicts_values(store):
         return ValueEvaluation(
             np.asarray(left.labels, dtype=float), left.predicted, np.sqrt(left.variance)
@@ -170,7 +161,7 @@ def evaluate(store: Store) -> ClassEvaluation | ValueEvaluation:
     np.add.at(counts, (truth[judged], said[judged]), 1)
     calibration = None
     if isinstance(estimator, WITH_VARIANCE):
-        calibration = insight.reliability(estimator, reference=rows or None)
+        calibration = insight.reliability(estimator)
     return ClassEvaluation(names, np.bincount(truth, minlength=len(names)), counts, calibration)
 
 

@@ -13,7 +13,7 @@ from knowmore import insight
 from knowmore._base import Array, Id
 from knowmore.errors import InvalidInput
 from knowmore.store import Store
-from knowmore.workbench.asking import GAUSSIAN, estimator_of, kept_rows
+from knowmore.workbench.asking import GAUSSIAN, estimator_of
 from knowmore.workbench.model import (
     all_records,
     noted,
@@ -95,11 +95,10 @@ def novelty(store: Store, source: Source, rate: float, method: str | None) -> li
 
     Each is a dictionary; a record is unknown if its novelty is above the threshold.
     """
-    estimator = estimator_of(store, GAUSSIAN)
+    estimator = estimator_of(store, GAUSSIAN, rows=True)
     ids, X = all_records(store, source)
-    rows = kept_rows(store, estimator)
     chosen = None if predicts_values(store) else method
-    answer = insight.novelty(estimator, X, chosen, reference=rows or None)
+    answer = insight.novelty(estimator, X, chosen)
     threshold = answer.threshold(1 - rate)
     values = answer.values.tolist()
     return [

@@ -13,8 +13,7 @@ from knowmore.edits import Add, Edit, Relabel, Remove
 from knowmore.errors import InvalidInput, KnowmoreError, RepeatedId
 from knowmore.estimators import unnamed
 from knowmore.examples import Examples
-from knowmore.insight import LINEAR
-from knowmore.models import LeftOut
+from knowmore.models import LeftOut, beside_rows
 from knowmore.store import Holding, Preview, Store
 from knowmore.workbench.model import check_same_features
 
@@ -83,12 +82,8 @@ def left_out(estimator: Any, examples: Examples | None) -> LeftOut | None:
     if examples is None or len(examples) < 2 or not is_classifier(estimator):
         return None
     try:
-        if isinstance(estimator, LINEAR):
-            # Loaded for linear models alone.
-            from knowmore.export import by_rows
-
-            return by_rows(estimator, examples)
-        left: LeftOut = estimator.leave_one_out()
+        value = beside_rows(estimator.editable_, examples)
+        left: LeftOut = estimator.holding(value).leave_one_out()
         return left
     except KnowmoreError:
         return None

@@ -373,7 +373,7 @@ MISTAKES = {
     ),
     "ids of a model without them": (
         lambda at: fit(LinearGPClassifier(), pairs(X, Y), ids="name"),
-        "ids was given, but LinearGPClassifier.fit takes none. Leave it out.",
+        "ids was given, but sums of shards keep no rows. Leave it out.",
     ),
     "weights of a model without them": (
         lambda at: fit(EigenspacePCA(), split(X), sample_weight=split(WEIGHTS)),

@@ -23,7 +23,7 @@ from knowmore import (
     living,
 )
 from knowmore.distributed import fit, load_sums, refresh_sums, save_sums
-from knowmore.errors import NotEnoughMemory
+from knowmore.errors import NoRows, NotEnoughMemory
 from knowmore.linalg import Sums
 
 rng = np.random.default_rng(0)
@@ -223,7 +223,9 @@ def test_linear_models_say_what_to_do_instead_of_ids(name):
         assert not hasattr(one, name)
         with pytest.raises(AttributeError) as caught:
             getattr(one, name)
-        assert str(caught.value) == f"{NO_IDS} {ABSENT[name]}"
+        cure = "Or let it keep them: fit(X, y, ids=...)."
+        assert str(caught.value) == f"{NO_IDS} {ABSENT[name]} {cure}"
+        assert isinstance(caught.value, NoRows)
 
 
 def test_other_attributes_keep_their_errors():

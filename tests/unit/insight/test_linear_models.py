@@ -658,3 +658,42 @@ def test_all_bins_are_shown():
     X, y = rng.normal(size=(200, 2)), np.arange(200) % 10
     found = reliability(GPClassifier().fit(X, y), bins=25)
     assert len(repr(found).splitlines()) == 2 + len(found)
+
+
+# -- with ids --------------------------------------------------------------------------------------
+
+
+def test_rows_that_are_kept_answer_like_rows_that_are_given():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 5))
+    y, weights = (X[:, 0] + X[:, 1] > 0).astype(int), rng.uniform(0.5, 2, 60)
+    y[7] = 1 - y[7]
+    ids = [f"row {i}" for i in range(60)]
+    bare = LinearGPClassifier(0.5).fit(X, y, weights)
+    kept = LinearGPClassifier(0.5).fit(X, y, weights, ids=ids)
+    one, other = suspects(kept), suspects(bare, X, y, sample_weight=weights, ids=ids)
+    np.testing.assert_array_equal(one.ids, other.ids)
+    np.testing.assert_array_equal(one.doubts, other.doubts)
+    Q = np.vstack([X + 1, np.zeros((1, 5))])
+    one, other = novelty(kept, Q), novelty(bare, Q, reference=(X, y, weights))
+    np.testing.assert_array_equal(one.values, other.values)
+    assert one.threshold(0.9) == other.threshold(0.9)
+    assert one.to_pandas().equals(other.to_pandas())
+    one, other = calibrate(kept), calibrate(bare, X, y, sample_weight=weights)
+    assert one.temperature == other.temperature
+    assert reliability(kept).error == reliability(bare, reference=(X, y, weights)).error
+    # It follows edits; so the rows are asked for no more.
+    found, before = novelty(kept, Q), one.temperature
+    threshold = novelty(kept, Q).threshold()
+    kept.remove(ids[:20])
+    assert found.threshold() == threshold
+    assert one.temperature == calibrate(kept).temperature != before
+    with pytest.raises(KnowmoreError) as caught:
+        suspects(kept, X, y)
+    assert str(caught.value) == (
+        "LinearGPClassifier holds its own examples. Leave out X and y, or reference."
+    )
+    pipeline = make_pipeline(StandardScaler(), LinearGPClassifier(0.5))
+    alive = living(pipeline.fit(X, y, lineargpclassifier__ids=ids))
+    assert set(suspects(alive).ids) <= set(ids)
+    assert np.isfinite(novelty(alive, Q).threshold())

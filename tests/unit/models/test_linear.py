@@ -22,7 +22,7 @@ from knowmore import (
     LSSVMClassifier,
 )
 from knowmore.linalg import Sums
-from knowmore.models import LinearModel
+from knowmore.models import LinearLoo, LinearModel
 
 DOT = DotProduct(0)
 
@@ -372,11 +372,12 @@ def test_the_closed_form_is_within_its_bound_of_refits_in_fractions(seed):
     else:
         y = np.arange(n) % 3
         fitted = LinearGPClassifier(noise, **words).fit(X, y, w)
-    model, T = fitted.model_, fitted._coded(fitted.model_, y)
+    loo = LinearLoo(fitted.model_)
+    T = loo.coded(y)
     want, _ = oracle.linear_left_out(fitted.grid_.rounded(X), T, w, noise, groups, intercept)
     parts = [alone] if groups is alone else [np.flatnonzero(groups == g) for g in np.unique(groups)]
     for rows in parts:
-        left = model.loo_moments(X[rows], T[rows], w[rows], together=groups is not alone)
+        left = loo.moments(X[rows], T[rows], w[rows], together=groups is not alone)
         assert (abs(left.mean - want[rows]) <= left.error).all()
     # No row that was learnt is refused.
     left = fitted.leave_one_out(X, y, w, groups=None if groups is alone else groups)

@@ -102,8 +102,9 @@ def test_a_model_that_went_astray_is_found(tmp_path):
 def test_sums_that_went_astray_are_found(tmp_path):
     with made(tmp_path / "a.km", "linear") as store:
         estimator = store.session.state.estimator
-        extra = estimator.sums_of(np.ones((1, 4)), np.array(["ant"]), np.ones(1))
-        estimator.model_ = estimator.model_.of(estimator.model_.sums + extra)
+        model = estimator.model_
+        extra = model.summed(np.ones((1, 4)), np.array(["ant"]), np.ones(1))
+        estimator._living = estimator.editable_.of(model.sums + extra)
         found = store.verify()
         assert not check(found, "sums").ok
         assert not found.ok
