@@ -18,7 +18,6 @@ from knowmore.linalg import Cholesky
 from knowmore.models import KernelModel
 from knowmore.models.forest import Forest
 from knowmore.models.targets import normalised_values, one_vs_all_and_absent
-from knowmore.models.trees import _Place
 
 KERNEL, NOISE = RBF(1.0), 0.1
 rng = np.random.default_rng(0)
@@ -89,7 +88,7 @@ def test_leaves_that_turn_up_again_keep_their_factors(monkeypatch):
     some.mean(X)
     tree = some.trees[0]
     known = {leaf.members.serials.tobytes(): leaf.model for leaf in tree.leaves()}
-    grown = tree._grown(tree.members, np.arange(len(X)), _Place(tree.key, 0), known)
+    grown = tree._grown(tree.members, np.arange(len(X)), (tree.key, 0), known)
     monkeypatch.setattr(Cholesky, "append", None)
     for leaf in (grown.left, grown.right):
         while hasattr(leaf, "cut"):
