@@ -41,7 +41,7 @@ def leaving_out(scale: Scale) -> Iterator[Row]:
         factor = replace(model.covariance.factor)
         covariance = replace(model.covariance, factor=factor)
         fresh = KernelModel.on(covariance, model.coding)
-        return fresh.leave_one_out()
+        return fresh.left_out.scores()
 
     operations = {"dtrtri": lambda: lapack.dtrtri(L, lower=1), "left out": left_out}
     times = interleaved(scale.fit_rounds, operations, rest=REST)
