@@ -24,6 +24,7 @@ import knowmore
 from knowmore import cli
 from knowmore.cli.app import app
 from knowmore.cli.options import Kind
+from knowmore.cli.showing import show_rows
 from knowmore.errors import InvalidInput
 from knowmore.workbench import made
 
@@ -508,6 +509,19 @@ def test_a_missing_label_column_lists_all_columns(here):
     assert str(caught.value).endswith(
         "'c9', 10 more, 'c20', 'c21', 'c22', 'c23', 'c24', 'c25', 'c26', 'c27', 'c28', 'c29'."
     )
+
+
+def test_the_studio_says_how_to_name_a_column_of_labels(here):
+    with open("a b.csv", "w") as file:
+        file.write("a,kind\n1,x\n")
+    with pytest.raises(InvalidInput) as caught:
+        run("studio", "a b.csv", "--no-open")
+    assert str(caught.value) == (
+        "'a b.csv' has no column 'label'. Name the one that holds the labels: --label COLUMN. "
+        "There are 'a', 'kind'. --label is an option of learn: teach a file first by knowmore "
+        "learn 'a b.km' 'a b.csv' --label COLUMN, then knowmore studio 'a b.km'"
+    )
+    assert not (here / "a b.km").exists()
 
 
 def test_the_log_names_a_contributor_only_while_it_knows_all():
@@ -1276,6 +1290,47 @@ def test_an_interrupt_is_one_line(monkeypatch, capfd):
     assert capfd.readouterr().err == "knowmore: interrupted. What was confirmed is kept.\n"
 
 
+def told(monkeypatch, capfd, *words):
+    """What the program says on standard error when it fails."""
+    monkeypatch.setattr(sys, "argv", ["knowmore", *map(str, words)])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 2
+    return capfd.readouterr().err
+
+
+def test_a_wrong_choice_is_told_in_our_words(monkeypatch, capfd):
+    said = told(monkeypatch, capfd, "suggest", "m.km", "pool.csv", "--criterion", "foo")
+    assert said == (
+        "knowmore: Invalid value for '--criterion': 'foo' is not one of 'reduction', 'margin', "
+        "'variance', 'random'. For help: knowmore suggest --help\n"
+    )
+
+
+def test_remedies_are_those_of_the_command(monkeypatch, capfd, here):
+    (here / "days").mkdir()
+    (here / "arrays").mkdir()
+    days = pd.DataFrame({"id": ["r0", "r1"], "a": [0.0, 1.0], "kind": ["x", "y"]})
+    days.to_parquet("days/one.parquet")
+    np.savez("arrays/one.npz", Z=[0.0], W=[1.0])
+    said = told(monkeypatch, capfd, "sums", "days", "--label", "kind")
+    assert said.endswith(
+        " could not convert string to float: 'r0'. Name the columns that are features: --columns "
+        "a,b,c. Text that is one must be encoded as numbers first.\n"
+    )
+    said = told(monkeypatch, capfd, "sums", "arrays")
+    assert said.endswith(" Write it so: np.savez(path, X=..., y=...).\n")
+
+
+def test_cells_are_whole_where_nobody_sees_a_terminal(monkeypatch, capsys):
+    rows = [{"reason": "x" * 300}]
+    show_rows(rows)
+    assert capsys.readouterr().out == f"reason\n{'x' * 300}\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    show_rows(rows)
+    assert f"\n{'x' * 97}...\n" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_commands_do_not_load_pandas(model):
     code = (
@@ -1526,6 +1581,11 @@ def test_a_column_that_drowns_the_others_is_named_once(tmp_path):
     model, source = tmp_path / "m.km", tmp_path / "table.csv"
     source.write_text("\n".join(["x,income,z,label", *lines]) + "\n")
     lines = apart("learn", model, source).stderr.splitlines()
-    assert sum(one.startswith("knowmore: Column 1 has a standard deviation") for one in lines) == 1
+    (said,) = [
+        one for one in lines if one.startswith("knowmore: Column 1 has a standard deviation")
+    ]
+    assert said.endswith(
+        "have no say. Scale the columns of the table before it is learnt, or call knowmore tune."
+    )
     assert "Column" not in apart("learn", model, source).stderr
     assert "Column" not in apart("predict", model, source).stderr

@@ -33,8 +33,9 @@ def predict(
 ) -> None:
     """Predict label, probability and standard deviation, and flag rows unlike anything learnt.
 
-    The standard deviation (std) is that of the score, where classes are -1 and 1: with the usual
-    kernels the model knows little where it is near 1. Of a regressor it is that of the value.
+    The standard deviation (std) is that of the score, where classes are -1 and 1. The model knows
+    little where it is near the one far from all examples: 1 with the usual kernels, until you tune.
+    Of a regressor it is that of the value.
 
     From standard input it answers line by line. Exit code 3: some inputs could not be used.
     """
