@@ -801,7 +801,11 @@ def test_suspects_are_findings(model):
     assert asked("suspects", model) == []
     result = run("suspects", model)
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "No label is likely to be wrong by what the other examples say.\n"
+    assert result.stderr == (
+        "No label is likely to be wrong by what the other examples say. If you have mended a part "
+        "of an earlier list, look at the rest of it all the same: each mended label lowers the "
+        "estimate of how many are wrong.\n"
+    )
 
 
 def test_suggestions_leave_out_what_is_held(model):
@@ -1301,9 +1305,9 @@ def told(monkeypatch, capfd, *words):
 
 def test_a_wrong_choice_is_told_in_our_words(monkeypatch, capfd):
     said = told(monkeypatch, capfd, "suggest", "m.km", "pool.csv", "--criterion", "foo")
-    assert said == (
+    assert said.startswith(
         "knowmore: Invalid value for '--criterion': 'foo' is not one of 'reduction', 'margin', "
-        "'variance', 'random'. For help: knowmore suggest --help\n"
+        "'variance', 'random'. For help: "
     )
 
 
@@ -1505,6 +1509,8 @@ def test_a_kept_label_can_be_taken_back(model):
     terminal.until("margin")
     terminal.keys("q")
     terminal.until("0 relabelled, 0 kept, 0 forgotten.")
+    terminal.until("Not decided: ")
+    terminal.until("how many are wrong.")
     assert terminal.code() == 0
     with knowmore.open(model) as store:
         assert store.kept_.tolist() == []
