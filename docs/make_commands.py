@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,19 +27,20 @@ def page() -> str:
         "`make reference`. [The tutorial](workbench.md) shows the commands at work.",
         _flowed(group.help),
     ]
-    for panel, commands in groupby(group.commands.values(), lambda one: one.rich_help_panel):
+    for panel in dict.fromkeys(one.rich_help_panel for one in group.commands.values()):
         blocks.append(f"## {panel}")
-        for command in commands:
-            blocks += _entry(command)
+        for command in group.commands.values():
+            if command.rich_help_panel == panel:
+                blocks += _entry(command)
     return "\n\n".join(blocks) + "\n"
 
 
 def _entry(command: Any) -> Iterator[str]:
     arguments = [one for one in command.params if one.param_type_name == "argument"]
     options = [one for one in command.params if one.param_type_name == "option" and one.help]
-    words = " ".join(_placed(one) for one in arguments)
+    words = ["knowmore", command.name, *map(_placed, arguments), *["[OPTIONS]"] * bool(options)]
     yield f"### {command.name}"
-    yield f"`knowmore {command.name} {words}{' [OPTIONS]' * bool(options)}`"
+    yield f"`{' '.join(words)}`"
     yield _flowed(command.help)
     rows = [(_placed(one), one.help) for one in arguments]
     rows += [(f"{', '.join(one.opts)} {_value(one)}".strip(), _said(one)) for one in options]

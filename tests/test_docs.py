@@ -109,6 +109,11 @@ def test_the_reference_is_up_to_date(generated):
     assert generated.PAGE.read_text(encoding="utf-8") == generated.page(), "run `make reference`"
 
 
+def test_commands_have_each_heading_once():
+    headings = re.findall(r"^#+ .*$", COMMANDS.page(), re.MULTILINE)
+    assert len({*headings}) == len(headings)
+
+
 @pytest.mark.parametrize(("package", "name"), PUBLIC)
 def test_every_public_name_is_documented(package, name):
     one = getattr(import_module(package), name)
@@ -167,6 +172,16 @@ def test_the_readme_is_short():
 def test_the_index_leads_to_every_page(page):
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     assert page.name == "index.md" or f"({page.name})" in index
+
+
+def test_the_index_of_decisions_is_complete():
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    pages = [path for path in sorted(folder.glob("*.md")) if path.name != "README.md"]
+    titles = [
+        (path.read_text(encoding="utf-8").partition("\n")[0][2:], path.name) for path in pages
+    ]
+    assert re.findall(r"^- \[(.*)\]\((.*)\)$", index, re.MULTILINE) == titles
 
 
 def test_the_version_is_that_of_the_package():

@@ -345,8 +345,8 @@ def check_new_ids(ids: tuple[Id, ...], k: int, held: list[Id]) -> None:
     if held:
         raise RepeatedId(
             f"The model already holds {some(held)}. Use replace() to change them, or give new "
-            f"examples other ids, by ids=... or by the index of their table "
-            f"(reset_index(drop=True) numbers rows instead)."
+            f"examples other ids, by ids=... (to merge: in the second fit) or by the index of "
+            f"their table (reset_index(drop=True) numbers rows instead)."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shlex import split
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from tolerance import assert_solves, tolerance
 from typer.testing import CliRunner
 
 import knowmore
-from knowmore.cli import demo
+from knowmore.cli import demo, experiments
 from knowmore.cli.app import app
 from knowmore.cli.demo import audit, forget, grow, load, unlearn
 from knowmore.cli.experiments import ResultTable, silent
@@ -29,6 +30,19 @@ def digits():
 @pytest.fixture(scope="module")
 def grown(digits):
     return grow(digits, silent)
+
+
+def test_reports_are_printed_in_whole_lines_where_nobody_sees_a_terminal(
+    monkeypatch, tmp_path, capsys
+):
+    sentence = " ".join(["word"] * 100)
+    made = SimpleNamespace(
+        run=lambda **options: None,
+        report=lambda result, out: experiments.Report(parts=(sentence,), files=()),
+    )
+    monkeypatch.setattr(experiments, "import_module", lambda name: made)
+    experiments.present("made up", tmp_path, 0, True)
+    assert capsys.readouterr().out == f"\n{sentence}\n\n"
 
 
 def score_bound(clf, digits, kept=slice(None)):

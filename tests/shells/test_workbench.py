@@ -24,6 +24,7 @@ import knowmore
 from knowmore import cli
 from knowmore.cli.app import app
 from knowmore.cli.options import Kind
+from knowmore.cli.showing import show_rows
 from knowmore.errors import InvalidInput
 from knowmore.workbench import made
 
@@ -510,6 +511,19 @@ def test_a_missing_label_column_lists_all_columns(here):
     )
 
 
+def test_the_studio_says_how_to_name_a_column_of_labels(here):
+    with open("a b.csv", "w") as file:
+        file.write("a,kind\n1,x\n")
+    with pytest.raises(InvalidInput) as caught:
+        run("studio", "a b.csv", "--no-open")
+    assert str(caught.value) == (
+        "'a b.csv' has no column 'label'. Name the one that holds the labels: --label COLUMN. "
+        "There are 'a', 'kind'. --label is an option of learn: teach a file first by knowmore "
+        "learn 'a b.km' 'a b.csv' --label COLUMN, then knowmore studio 'a b.km'"
+    )
+    assert not (here / "a b.km").exists()
+
+
 def test_the_log_names_a_contributor_only_while_it_knows_all():
     """One of two contributors of the source is left, who did not give all of it."""
     table(contributor=["dan"] * 4 + ["ben"] * 3)
@@ -787,7 +801,11 @@ def test_suspects_are_findings(model):
     assert asked("suspects", model) == []
     result = run("suspects", model)
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "No label is likely to be wrong by what the other examples say.\n"
+    assert result.stderr == (
+        "No label is likely to be wrong by what the other examples say. If you have mended a part "
+        "of an earlier list, look at the rest of it all the same: each mended label lowers the "
+        "estimate of how many are wrong.\n"
+    )
 
 
 def test_suggestions_leave_out_what_is_held(model):
@@ -1276,6 +1294,47 @@ def test_an_interrupt_is_one_line(monkeypatch, capfd):
     assert capfd.readouterr().err == "knowmore: interrupted. What was confirmed is kept.\n"
 
 
+def told(monkeypatch, capfd, *words):
+    """What the program says on standard error when it fails."""
+    monkeypatch.setattr(sys, "argv", ["knowmore", *map(str, words)])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 2
+    return capfd.readouterr().err
+
+
+def test_a_wrong_choice_is_told_in_our_words(monkeypatch, capfd):
+    said = told(monkeypatch, capfd, "suggest", "m.km", "pool.csv", "--criterion", "foo")
+    assert said.startswith(
+        "knowmore: Invalid value for '--criterion': 'foo' is not one of 'reduction', 'margin', "
+        "'variance', 'random'. For help: "
+    )
+
+
+def test_remedies_are_those_of_the_command(monkeypatch, capfd, here):
+    (here / "days").mkdir()
+    (here / "arrays").mkdir()
+    days = pd.DataFrame({"id": ["r0", "r1"], "a": [0.0, 1.0], "kind": ["x", "y"]})
+    days.to_parquet("days/one.parquet")
+    np.savez("arrays/one.npz", Z=[0.0], W=[1.0])
+    said = told(monkeypatch, capfd, "sums", "days", "--label", "kind")
+    assert said.endswith(
+        " could not convert string to float: 'r0'. Name the columns that are features: --columns "
+        "a,b,c. Text that is one must be encoded as numbers first.\n"
+    )
+    said = told(monkeypatch, capfd, "sums", "arrays")
+    assert said.endswith(" Write it so: np.savez(path, X=..., y=...).\n")
+
+
+def test_cells_are_whole_where_nobody_sees_a_terminal(monkeypatch, capsys):
+    rows = [{"reason": "x" * 300}]
+    show_rows(rows)
+    assert capsys.readouterr().out == f"reason\n{'x' * 300}\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    show_rows(rows)
+    assert f"\n{'x' * 97}...\n" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_commands_do_not_load_pandas(model):
     code = (
@@ -1450,6 +1509,8 @@ def test_a_kept_label_can_be_taken_back(model):
     terminal.until("margin")
     terminal.keys("q")
     terminal.until("0 relabelled, 0 kept, 0 forgotten.")
+    terminal.until("Not decided: ")
+    terminal.until("how many are wrong.")
     assert terminal.code() == 0
     with knowmore.open(model) as store:
         assert store.kept_.tolist() == []
@@ -1526,6 +1587,11 @@ def test_a_column_that_drowns_the_others_is_named_once(tmp_path):
     model, source = tmp_path / "m.km", tmp_path / "table.csv"
     source.write_text("\n".join(["x,income,z,label", *lines]) + "\n")
     lines = apart("learn", model, source).stderr.splitlines()
-    assert sum(one.startswith("knowmore: Column 1 has a standard deviation") for one in lines) == 1
+    (said,) = [
+        one for one in lines if one.startswith("knowmore: Column 1 has a standard deviation")
+    ]
+    assert said.endswith(
+        "have no say. Scale the columns of the table before it is learnt, or call knowmore tune."
+    )
     assert "Column" not in apart("learn", model, source).stderr
     assert "Column" not in apart("predict", model, source).stderr

@@ -10,6 +10,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
+# What errors and warnings advise in Python, and what the command can do.
+_REMEDIES = {
+    "Scale the columns first, as by make_pipeline(StandardScaler(), ...), or give a kernel with a "
+    "length scale for each column; `tune` finds better ones.": "Scale the columns of the table "
+    "before it is learnt, or call knowmore tune.",
+    "Encode them with a OneHotEncoder.": "Name the columns that are features: --columns a,b,c. "
+    "Text that is one must be encoded as numbers first.",
+    ", or read it another way: fit and eigenspace take load=...": ".",
+}
+
 
 def main() -> None:
     """Run the `knowmore` command."""
@@ -26,7 +36,8 @@ def _run() -> None:
         misuse: Any = error
         if not hasattr(misuse, "format_message"):
             raise
-        if message := misuse.format_message():
+        # The words before those of our own type of options are pydantic's.
+        if message := misuse.format_message().replace("Value error, ", ""):
             command = getattr(getattr(misuse, "ctx", None), "command_path", "knowmore")
             _say(f"{message} For help: {command} --help")
         else:
@@ -74,8 +85,11 @@ def _fill_closed() -> None:
 
 
 def _say(what: object) -> None:
-    """Print a line on standard error."""
-    print(f"knowmore: {' '.join(str(what).split())}", file=sys.stderr, flush=True)
+    """Print a line on standard error, with remedies of the command line."""
+    line = " ".join(str(what).split())
+    for in_python, here in _REMEDIES.items():
+        line = line.replace(in_python, here)
+    print(f"knowmore: {line}", file=sys.stderr, flush=True)
 
 
 @contextmanager

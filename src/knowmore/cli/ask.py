@@ -33,8 +33,9 @@ def predict(
 ) -> None:
     """Predict label, probability and standard deviation, and flag rows unlike anything learnt.
 
-    The standard deviation (std) is that of the score, where classes are -1 and 1: with the usual
-    kernels the model knows little where it is near 1. Of a regressor it is that of the value.
+    The standard deviation (std) is that of the score, where classes are -1 and 1. The model knows
+    little where it is near the one far from all examples: 1 with the usual kernels, until you tune.
+    Of a regressor it is that of the value.
 
     From standard input it answers line by line. Exit code 3: some inputs could not be used.
     """
@@ -89,7 +90,7 @@ def suspects(
     as_json: Json = False,
 ) -> None:
     """Examples whose labels are likely to be wrong. Exit code 1: there are some."""
-    from knowmore.cli.auditing import apply_answers
+    from knowmore.cli.auditing import MENDED, apply_answers
     from knowmore.errors import InvalidInput
     from knowmore.workbench import suspects
 
@@ -107,9 +108,15 @@ def suspects(
         against = [", ".join(map(str, row["contradicting"])) for row in rows]
         pairs = zip(rows, against, strict=True)
         showing.show_rows([row | {"contradicting": ids} for row, ids in pairs])
-        showing.talk(f"{len(rows)} of {total} shown. To decide about each: --apply.")
+        showing.talk(
+            f"{len(rows)} of {total} shown. To decide about each: --apply. Mend the whole list "
+            f"before you ask again: {MENDED}."
+        )
     else:
-        showing.talk("No label is likely to be wrong by what the other examples say.")
+        showing.talk(
+            "No label is likely to be wrong by what the other examples say. If you have mended a "
+            f"part of an earlier list, look at the rest of it all the same: {MENDED}."
+        )
     if kept and not as_json:
         showing.talk(f"Left out: {kept} that somebody looked at and kept.")
     if rows:

@@ -22,6 +22,8 @@ except ImportError:
     termios = tty = None  # type: ignore[assignment]
 
 _KEYS = "a accept   o other label   k keep   f forget   u undo   q quit"
+# Why a later list of suspects may lack some of this one.
+MENDED = "each mended label lowers the estimate of how many are wrong"
 # q, Ctrl+C, Ctrl+D, Escape, and the end of the input.
 _ENDS = ("q", "\x03", "\x04", "\x1b", "")
 
@@ -65,6 +67,21 @@ class _Audit:
             print("\nNo other suspect is left.")
         parts = [f"{count} {what}" for what, count in self.tally.items()]
         print(f"{', '.join(parts)}.")
+        if open_ := self._open():
+            talk(
+                f"Not decided: {', '.join(str(one) for one, *_ in open_)}. A later list may leave "
+                f"some of them out: {MENDED}."
+            )
+
+    def _open(self) -> list[tuple[Id, Any, Any]]:
+        """The suspects of the start that nobody has decided about: id, label, preferred label."""
+        done = {one for one, _ in self.decided}
+        held = {record.id: record for record in self.store.records()}
+        return [
+            (one, held[one].label, preferred)
+            for one, preferred in self.listed.items()
+            if one in held and one not in done and not held[one].kept
+        ]
 
     def _next(self) -> tuple[Id, Any, str] | None:
         """The next suspect: its id, the preferred label, and both labels in words.
@@ -77,11 +94,8 @@ class _Audit:
         for one, label, preferred, margin in zip(*columns, strict=True):
             said = f"labelled {label}; the others say {preferred} (margin {margin:.3g})"
             return one, preferred, said
-        held = {record.id: record for record in self.store.records()}
-        for one, preferred in self.listed.items():
-            if one in held and one not in done and not held[one].kept:
-                said = f"labelled {held[one].label}; at the start the others said {preferred}"
-                return one, preferred, said
+        for one, label, preferred in self._open():
+            return one, preferred, f"labelled {label}; at the start the others said {preferred}"
         return None
 
     def _decide(self, one: Id, preferred: Any) -> bool:

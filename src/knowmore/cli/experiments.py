@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
+
+# The width of lines that nobody sees on a terminal.
+_UNBOUNDED = 10_000
 
 # Called with the share that is done and the name of the next step.
 Progress = Callable[[float, str], None]
@@ -73,7 +77,9 @@ def present(module: str, out: Path, seed: int, quick: bool) -> None:
         result = experiment.run(seed=seed, quick=quick, progress=progress)
         progress(1.0, "drawing")
         report: Report = experiment.report(result, out)
-    console = Console(highlight=False, markup=False, emoji=False)
+    # What is no terminal has no width: lines stay whole.
+    width = None if sys.stdout.isatty() else _UNBOUNDED
+    console = Console(highlight=False, markup=False, emoji=False, width=width)
     for part in report.parts:
         console.print()
         console.print(part)

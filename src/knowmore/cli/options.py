@@ -45,12 +45,21 @@ Sources = Annotated[
     list[str], typer.Argument(metavar="SOURCE...", help=f"{_SOURCE[:-1]}; or several of these.")
 ]
 Label = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The column of labels.", show_default="label")
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The column of labels.",
+        show_default="the one that the model learnt from, else label",
+    ),
 ]
 Id = Annotated[
     str | None,
     typer.Option(
-        "--id", metavar="COLUMN", help="The column of ids.", show_default="id, else content hashes"
+        "--id",
+        metavar="COLUMN",
+        help="The column of ids.",
+        show_default="the one that the model learnt from, else id; rows without ids go by content "
+        "hashes in what is learnt, and by numbers elsewhere",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -167,8 +168,18 @@ def _learnt(source: Path) -> Path:
     whole = source.resolve()
     path = source.with_name(f"{whole.name if whole.is_dir() else whole.stem}.km")
     request = LearnOptions(path, str(source))
-    with progress_bar("learning") as progress:
-        found, read = learn(request, progress)
+    try:
+        with progress_bar("learning") as progress:
+            found, read = learn(request, progress)
+    except InvalidInput as error:
+        if "--label" not in str(error):
+            raise
+        way = shlex.join(["knowmore", "learn", str(path), str(source)])
+        then = shlex.join(["knowmore", "studio", str(path)])
+        raise InvalidInput(
+            f"{error} --label is an option of learn: teach a file first by {way} --label COLUMN, "
+            f"then {then}"
+        ) from error
     show_skipped(read.skipped)
     talk(f"{path} has learnt {source}: {counted(found.examples)}, {found.added} of them new.")
     return path

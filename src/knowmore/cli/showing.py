@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Control characters would be commands to a terminal.
 _VISIBLE = {i: f"\\x{i:02x}" for i in (*range(32), *range(127, 160))}
-# Wider cells of a table are cut off; JSON has all of them.
+# Wider cells of a table are cut off on a terminal.
 _WIDEST = 100
 # What is printed of each record by a classifier, and by a regressor.
 _CLASSES = ("id", "label", "probability", "std", "unknown")
@@ -122,7 +122,7 @@ def cell_text(value: Any, digits: int) -> str:
         return "yes"
     text = f"{value:.{digits}g}" if isinstance(value, float) else " ".join(str(value).split())
     text = text.translate(_VISIBLE)
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+    return text if len(text) <= _WIDEST or not sys.stdout.isatty() else f"{text[: _WIDEST - 3]}..."
 
 
 def _is_number(value: Any) -> bool:

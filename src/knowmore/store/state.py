@@ -136,8 +136,10 @@ def _noted(estimator: NPlusOneClassifier, path: Path) -> dict[str, Any]:
     home = getattr(source, "path", None) or _homes.get(source)
     if home is None:
         raise InvalidInput(
-            "The source of this classifier is in no file, so a file cannot name it. Save it first: "
-            "source.save('known.km'), and give the very estimator that was saved or loaded."
+            "The source of this classifier is in no file, so a file cannot name it. An estimator "
+            "of knowmore can be saved first: source.save('known.km'), and give the very estimator "
+            "that was saved or loaded. Of any other give the scores as columns beside the "
+            "features: Scores(classes)."
         )
     relative = Path(os.path.relpath(home, path.parent)).as_posix()
     held = getattr(source, "estimator", source)

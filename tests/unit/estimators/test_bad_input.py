@@ -185,8 +185,9 @@ MISTAKES = {
         lambda clf: clf.add(X[:2], Y[:2], ids=[7, 2]),
         ValueError,
         "The model already holds 2. "
-        "Use replace() to change them, or give new examples other ids, by ids=... or by the "
-        "index of their table (reset_index(drop=True) numbers rows instead).",
+        "Use replace() to change them, or give new examples other ids, by ids=... (to "
+        "merge: in the second fit) or by the index of their table "
+        "(reset_index(drop=True) numbers rows instead).",
     ),
     "too few ids": (
         lambda clf: clf.add(X, Y, ids=[7]),
@@ -256,8 +257,9 @@ MISTAKES = {
         lambda clf: clf.merge(GPClassifier(RBF(1.0)).fit(X, Y)),
         ValueError,
         "The model already holds 0, 1, 2. "
-        "Use replace() to change them, or give new examples other ids, by ids=... or by the "
-        "index of their table (reset_index(drop=True) numbers rows instead).",
+        "Use replace() to change them, or give new examples other ids, by ids=... (to "
+        "merge: in the second fit) or by the index of their table "
+        "(reset_index(drop=True) numbers rows instead).",
     ),
     "merging with what was never fitted": (
         lambda clf: clf.merge(GPClassifier(RBF(1.0))),

@@ -156,8 +156,9 @@ def test_attributes_are_those_of_the_last_step_except_those_that_would_skip_a_st
         (
             lambda: living(scaled()).add(TABLE[:1], Y[:1]),
             "The model already holds 'row 0'. "
-            "Use replace() to change them, or give new examples other ids, by ids=... or by the "
-            "index of their table (reset_index(drop=True) numbers rows instead).",
+            "Use replace() to change them, or give new examples other ids, by ids=... (to "
+            "merge: in the second fit) or by the index of their table "
+            "(reset_index(drop=True) numbers rows instead).",
         ),
     ],
 )

@@ -111,8 +111,9 @@ def test_the_default_index_gives_consecutive_ids():
         clf.add(table.iloc[[7]], Y[:1])
     assert str(caught.value) == (
         "The model already holds 7. "
-        "Use replace() to change them, or give new examples other ids, by ids=... or by the "
-        "index of their table (reset_index(drop=True) numbers rows instead)."
+        "Use replace() to change them, or give new examples other ids, by ids=... (to "
+        "merge: in the second fit) or by the index of their table "
+        "(reset_index(drop=True) numbers rows instead)."
     )
 
 

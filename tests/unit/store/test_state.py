@@ -177,8 +177,14 @@ def test_a_store_is_a_source(tmp_path):
 
 def test_sources_that_cannot_be_written(tmp_path):
     known = knowmore.LSSVMClassifier().fit(X[Y < 2], Y[Y < 2])
-    with pytest.raises(InvalidInput, match="is in no file, so a file cannot name it"):
+    with pytest.raises(InvalidInput) as caught:
         knowmore.NPlusOneClassifier(known).fit(X, Y).save(tmp_path / "x.km")
+    assert str(caught.value) == (
+        "The source of this classifier is in no file, so a file cannot name it. An estimator of "
+        "knowmore can be saved first: source.save('known.km'), and give the very estimator that "
+        "was saved or loaded. Of any other give the scores as columns beside the features: "
+        "Scores(classes)."
+    )
     scores = knowmore.Scores([0, 1], known.decision_function)
     with pytest.raises(InvalidInput, match="a function, which cannot be written"):
         knowmore.open(tmp_path / "x.km", knowmore.NPlusOneClassifier(scores))

@@ -198,6 +198,10 @@ def test_a_damaged_file_is_told_at_the_start(flowers):
 # -- what is refused -----------------------------------------------------------------------------
 
 
+ASK = 'Send {"rows": [[5.1, 3.5, ...], ...]}, or rows by the names of the features.'
+LARGEST = "1.8e308"
+
+
 @pytest.mark.slow(fast=6)
 @pytest.mark.parametrize(
     ("body", "detail"),
@@ -205,14 +209,18 @@ def test_a_damaged_file_is_told_at_the_start(flowers):
         ({}, "rows: Field required."),
         ({"rows": [[1.0, 2.0]], "more": 1}, "more: Extra inputs are not permitted."),
         ({"rows": "text"}, "rows: Input should be a valid list."),
-        ({"rows": [["x", 1.0]]}, "rows.0.list[float].0: Input should be a valid number"),
+        (
+            {"rows": [["x", 1.0]]},
+            f"Row 0 has no number at position 0, or one above {LARGEST}. {ASK}",
+        ),
+        ({"rows": [[1.0, 2.0], "x"]}, f"Row 1 is neither a list of numbers nor an object. {ASK}"),
         ("[1", "The body is not JSON: "),
         ({"rows": [[1.0]]}, "Row 0 has 1 numbers, but the model has 2 features."),
         ({"rows": [{"x0": 1.0, "x1": "y"}]}, "Row 0, 'x1': 'y' is not a number."),
         ({"rows": [{"x0": 1.0, "x1": None}]}, "Row 0, 'x1': None is not a number."),
         ('{"rows": [[NaN, 1.0]]}', "Input X contains NaN or infinity"),
         ('{"rows": [[1e999, 1.0]]}', "Input X contains NaN or infinity"),
-        ({"rows": [[10**400, 1.0]]}, "rows.0.list[float].0: Input should be a valid number"),
+        ({"rows": [[1.0, 10**400]]}, f"Row 0 has no number at position 1, or one above {LARGEST}."),
         ({"rows": [{"x0": 10**400, "x1": 1.0}]}, "A number is too large"),
         ('{"rows": [[' + "9" * 5000 + ", 1.0]]}", "The body is not JSON"),
         ("[" * 100_000, "The body is not JSON"),
