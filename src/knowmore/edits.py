@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from knowmore._base import Array, Id
+from knowmore._base import Array, Id, check_once
 from knowmore.errors import InvalidInput
 
 __all__ = ["Add", "Edit", "Id", "Relabel", "Remove", "Replace"]
@@ -56,8 +56,11 @@ Edit = Add | Remove | Replace | Relabel
 def check_kind(edit: Edit, X: Array, labels: Array) -> None:
     """Raise InvalidInput if an edit does not go with these X and labels that are held.
 
-    Estimators check what they are given, so another thread has fitted other data since then.
+    An edit that names an example twice would count it twice. Estimators check what they are given,
+    so if the types do not match, another thread has fitted other data since then.
     """
+    if edit.ids is not None:
+        check_once(edit.ids)
     given = [(edit.X, X)] if isinstance(edit, (Add, Replace)) else []
     if isinstance(edit, (Add, Replace, Relabel)) and edit.labels is not None:
         given += [(edit.labels, labels)]

@@ -81,6 +81,7 @@ from knowmore._base.tables import Names as Names
 from knowmore._base.tables import as_ids as as_ids
 from knowmore._base.tables import by_name as by_name
 from knowmore._base.tables import check_aligned as check_aligned
+from knowmore._base.tables import check_once as check_once
 from knowmore._base.tables import column_names as column_names
 from knowmore._base.tables import columns_of as columns_of
 from knowmore._base.tables import first_difference as first_difference

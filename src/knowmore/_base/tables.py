@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Hashable, Iterable, KeysView, Set, Sized
+from collections.abc import Collection, Hashable, Iterable, KeysView, Set, Sized
 from contextlib import suppress
 from operator import index
 from typing import Any
@@ -44,10 +44,15 @@ def as_ids(ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
     if ordered and isinstance(ids, Set) and not isinstance(ids, KeysView):
         raise InvalidInput(f"The ids are {a_type(ids)}, whose order means nothing. Give a list.")
     found = tuple(_as_id(one) for one in ids)
-    if len(set(found)) < len(found):
-        one = next(one for one, count in Counter(found).items() if count > 1)
-        raise RepeatedId(f"The id {one!r} is given twice in one call. Each example is named once.")
+    check_once(found)
     return found
+
+
+def check_once(ids: Collection[Id]) -> None:
+    """Raise RepeatedId if an id is given twice."""
+    if len(ids) > 1 and len(set(ids)) < len(ids):
+        one = next(one for one, count in Counter(ids).items() if count > 1)
+        raise RepeatedId(f"The id {one!r} is given twice in one call. Each example is named once.")
 
 
 def is_mask(ids: Any) -> bool:

@@ -18,15 +18,17 @@ from tolerance import assert_rounded
 from knowmore import (
     EigenspaceLDA,
     EigenspacePCA,
+    ForestGPClassifier,
     GPClassifier,
     GPRegressor,
+    LinearGPClassifier,
     LSSVMClassifier,
     NPlusOneClassifier,
     OneShotClassifier,
     Scores,
 )
-from knowmore.edits import Add
-from knowmore.errors import InvalidInput, NoExamples
+from knowmore.edits import Add, Relabel, Remove, Replace
+from knowmore.errors import InvalidInput, NoExamples, RepeatedId
 from knowmore.kernels import SETTLED
 
 RNG = np.random.default_rng(7)
@@ -329,3 +331,20 @@ def test_an_edit_that_a_fit_of_another_thread_overtakes_is_refused(columns, y):
     with pytest.raises(InvalidInput, match="another thread has fitted the model to other data"):
         clf.editable_.apply(checked)
     assert len(clf.ids_) == 90
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        Add(X[:2], Y[:2], ("new", "new")),
+        Remove((1, 1)),
+        Replace((1, 1), X[:2]),
+        Relabel((1, 1), Y[:2]),
+    ],
+    ids=lambda edit: type(edit).__name__,
+)
+@pytest.mark.parametrize("make", [GPClassifier, ForestGPClassifier, LinearGPClassifier])
+def test_an_edit_that_names_an_example_twice_is_refused(make, edit):
+    value = make().fit(X, Y, ids=range(90)).editable_
+    with pytest.raises(RepeatedId, match="is given twice in one call"):
+        value.apply(edit)
