@@ -111,7 +111,8 @@ def edited(estimator: Any, examples: Examples, edit: Edit) -> tuple[Any, Example
     state = _held(unnamed(estimator), examples)
     changed: Any
     if isinstance(edit, Remove):
-        return unnamed(state.forget(edit.ids).estimator), examples.apply(edit)
+        names = state.chosen(edit.ids, ordered=False)
+        return unnamed(state.forget(names).estimator), examples.apply(Remove(names))
     if isinstance(edit, Add):
         numbered = state.numbered(edit.X, edit.labels, edit.ids, edit.weights)
         changed = state.add(edit.X, edit.labels, numbered.ids, edit.weights)

@@ -112,6 +112,19 @@ def test_forgetting_is_previewed(tmp_path):
         assert len(store) == stay
 
 
+@pytest.mark.parametrize("create", [GPClassifier, LinearGPClassifier])
+@pytest.mark.parametrize(
+    "edit",
+    [Remove(("a1", "a1")), Remove(("a1",) * 24), Relabel(("a1", "a1"), np.array(["fir", "oak"]))],
+    ids=["remove", "as many as there are", "relabel"],
+)
+def test_an_edit_that_names_an_example_twice_has_no_preview(tmp_path, create, edit):
+    with store_of(tmp_path / "m.km", create) as store:
+        assert len(store) == 24
+        with pytest.raises(RepeatedId, match="'a1' is given twice"):
+            preview_edit(store, edit)
+
+
 def test_two_examples_are_needed(tmp_path):
     with knowmore.open(tmp_path / "m.km", GPClassifier()) as store:
         with pytest.raises(InvalidInput, match="it needs two examples"):
