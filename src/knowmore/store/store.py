@@ -181,11 +181,10 @@ class Session:
     def close(self) -> None:
         """Write the factor or the sums if they lag behind, and let go of the file."""
         with self.lock:
-            if self.file.closed:
-                return
-            # A cache is no reason to fail.
-            with suppress(KnowmoreError):
-                self._write_cache()
+            if not self.file.closed:
+                # A cache is no reason to fail.
+                with suppress(KnowmoreError):
+                    self._write_cache()
             self.file.close()
 
     def _write_cache(self) -> None:
