@@ -504,9 +504,12 @@ class File:
         self._process = os.getpid()
 
     def close(self) -> None:
-        """Let go of the file."""
-        self.connection.close()
+        """Let go of the file; when an interrupt comes, it can be called again."""
         self.closed = True
+        if self._process == os.getpid():
+            self.connection.close()
+        else:
+            _of_parents.append(self.connection)
 
     # -- transactions ------------------------------------------------------------------------
 
@@ -571,14 +574,15 @@ class File:
 
     def abandon(self) -> None:
         """Roll back a transaction that an interrupt has left open."""
-        if self._current is not None and self._process == os.getpid():
+        if self._current is not None:
             self._end()
 
     def _end(self) -> None:
-        """Roll back the transaction, if it is open."""
-        # After an error SQLite may have rolled back by itself.
-        with suppress(sqlite3.OperationalError):
-            self.connection.rollback()
+        """Roll back the transaction, if it is open; that of a parent goes on there."""
+        if self._process == os.getpid():
+            # After an error SQLite may have rolled back by itself, or the file is closed.
+            with suppress(sqlite3.OperationalError, sqlite3.ProgrammingError):
+                self.connection.rollback()
         self._current = None
 
     def _commit(self, transaction: _Transaction) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from json import loads
@@ -140,15 +140,14 @@ class Session:
         with edit as work:
             yield work
 
-    @contextmanager
     def together(self, verb: str) -> Iterator[None]:
-        """A block whose edits are one transaction and one entry of the journal."""
+        """A generator: edits between its first step and its end are one transaction and entry."""
         if self.block is not None:
             yield
             return
         with ExitStack() as stack:
-            block = self.block = EditBlock(lambda: stack.enter_context(self.writing(verb)))
             try:
+                block = self.block = EditBlock(lambda: stack.enter_context(self.writing(verb)))
                 yield
                 block.check()
             finally:
@@ -181,11 +180,10 @@ class Session:
     def close(self) -> None:
         """Write the factor or the sums if they lag behind, and let go of the file."""
         with self.lock:
-            if self.file.closed:
-                return
-            # A cache is no reason to fail.
-            with suppress(KnowmoreError):
-                self._write_cache()
+            if not self.file.closed:
+                # A cache is no reason to fail.
+                with suppress(KnowmoreError):
+                    self._write_cache()
             self.file.close()
 
     def _write_cache(self) -> None:
@@ -316,8 +314,7 @@ class Store:
 
     # -- editing -----------------------------------------------------------------------------
 
-    @contextmanager
-    def together(self, verb: str) -> Iterator[Self]:
+    def together(self, verb: str) -> AbstractContextManager[Store]:
         """A block whose edits are one: one entry of the journal, and in the file when it ends.
 
         If it raises, none of them is. Other threads and processes see them when it has ended, and
@@ -338,8 +335,7 @@ class Store:
         ('correct', 0)
         >>> folder.cleanup()
         """
-        with self.session.lock, self.session.together(verb):
-            yield self
+        return _Together(self, verb)
 
     def add(
         self,
@@ -691,6 +687,37 @@ class Store:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Store, (str(self.path),)
+
+
+@final
+class _Together(AbstractContextManager[Store]):
+    """The block of `Store.together`: an interrupt at its edges ends it, and nothing is changed.
+
+    Else it would stay open as long as somebody keeps the traceback, and later edits would be in it.
+    """
+
+    def __init__(self, store: Store, verb: str) -> None:
+        def steps() -> Generator[None, None, None]:
+            # One generator of both, so that to close it ends both.
+            with store.session.lock:
+                yield from store.session.together(verb)
+
+        self._store, self._steps = store, steps()
+        self._block = contextmanager(lambda: self._steps)()
+
+    def __enter__(self) -> Store:
+        try:
+            self._block.__enter__()
+            return self._store
+        except BaseException:
+            self._steps.close()
+            raise
+
+    def __exit__(self, *error: Any) -> None:
+        try:
+            self._block.__exit__(*error)
+        finally:
+            self._steps.close()
 
 
 def _check_kind(path: Path, facts: dict[str, Any], estimator: Any) -> None:

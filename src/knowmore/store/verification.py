@@ -317,8 +317,16 @@ def left(path: Path) -> list[Trace]:
     A file whose pages cannot be read counts as a whole, and so does one beside it.
     """
     found, problem = slack(path)
-    found = [Trace(path, 0, path.stat().st_size)] if problem else found
-    return found + [Trace(file, 0, file.stat().st_size) for file in beside(path)]
+    found = [Trace(path, 0, _size(path))] if problem else found
+    return found + [Trace(file, 0, _size(file)) for file in beside(path)]
+
+
+def _size(path: Path) -> int:
+    """The size of a file; 0 if it has gone meanwhile."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def slack(path: Path) -> tuple[list[Trace], str]:
@@ -366,7 +374,7 @@ def beside(path: Path) -> list[Path]:
     """The files beside it that are ours or SQLite's, and not empty."""
     names = [path.with_name(path.name + ending) for ending in _BESIDE]
     every = (*names, *parts_beside(path))
-    return [file for file in every if file.is_file() and file.stat().st_size]
+    return [file for file in every if file.is_file() and _size(file)]
 
 
 def free_runs(path: Path) -> Iterator[Run]:

@@ -32,6 +32,8 @@ PICTURES: Final = "/api/pictures"
 TABLES: Final = "/api/pool"
 # The longest usual body for a studio, and the seconds that a body may take to come.
 _MOST_JSON, _SECONDS = 1_000_000, 30.0
+# The most digits of the announced length of a body.
+_DIGITS: Final = 20
 _JSON: Final = "application/json"
 _BYTES: Final = "application/octet-stream"
 _PLAIN_HEADERS: Final = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
@@ -94,7 +96,8 @@ class BodyLimit(NamedTuple):
             what = "JSON" if self.media == _JSON else "one picture"
             raise Refusal(415, f"Send {what}, with Content-Type: {self.media}.")
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > self.most:
+        # Python converts no text of thousands of digits.
+        if not length.isdecimal() or len(length) > _DIGITS or int(length) > self.most:
             raise self.too_long()
 
     def limited(self, receive: Receive, seconds: float) -> Receive:

@@ -103,12 +103,13 @@ async def webhook(service: Service, message: Message) -> Any:
     return {"status": "ok", **done, "model_version": service.version}
 
 
+_IGNORED = {200: {"description": "The action is none of an annotation: nothing is done."}}
 ROUTES = (
     Route("GET", "/health", health),
     Route("POST", "/setup", setup),
     Route("POST", "/predict", predict),
     Route("POST", "/train", train, options={"status_code": 201}),
-    Route("POST", "/webhook", webhook, options={"status_code": 201}),
+    Route("POST", "/webhook", webhook, options={"status_code": 201, "responses": _IGNORED}),
 )
 
 

@@ -231,7 +231,13 @@ def is_numeral(text: Any) -> bool:
     >>> is_numeral("-7"), is_numeral("007"), is_numeral("rose"), is_numeral(7)
     (True, False, False, False)
     """
-    return isinstance(text, str) and text.removeprefix("-").isdecimal() and str(int(text)) == text
+    if not (isinstance(text, str) and text.removeprefix("-").isdecimal()):
+        return False
+    try:
+        return str(int(text)) == text
+    except ValueError:
+        # Python converts no text of thousands of digits.
+        return False
 
 
 # -- rows and pictures -----------------------------------------------------------------------

@@ -198,3 +198,29 @@ def test_what_holds_is_said_exactly(tmp_path):
         "in all pages that hold examples, and all free ones, every byte that belongs to no row is "
         "zero; no file is left beside this one"
     )
+
+
+@pytest.mark.parametrize("kind", ["gp", "linear"])
+def test_a_file_that_was_deleted_is_told(tmp_path, kind):
+    path = tmp_path / "m.km"
+    with made(path, kind) as store:
+        path.unlink()
+        for fast in (False, True):
+            found = store.verify(fast)
+            assert not found.ok
+            assert "was moved, or replaced by another file" in str(found)
+
+
+def test_a_file_that_is_deleted_while_it_forgets(tmp_path, monkeypatch):
+    path = tmp_path / "m.km"
+    with made(path) as store:
+        slack = verification.slack
+
+        def deleted(where):
+            path.unlink(missing_ok=True)
+            return slack(where)
+
+        monkeypatch.setattr(verification, "slack", deleted)
+        done = store.forget(store.ids_[:1])
+        assert done.count == 1
+        assert "was moved, or replaced by another file" in done.warning

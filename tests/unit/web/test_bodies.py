@@ -17,6 +17,7 @@ from served import serving
 import knowmore
 from knowmore import GPClassifier
 from knowmore.serve import Settings, create_app
+from knowmore.web.guard import BodyLimit, Refusal
 
 TOKEN = "a-token-of-many-letters"
 LARGE = 7_900_000
@@ -125,3 +126,10 @@ def test_those_who_may_ask_are_limited_as_before(path):
                 slow.enter_context(begun(ask.port, "POST", "/predict", announced=10))
             ask.when(lambda answer: answer[0] == 503, "/metrics")
         ask.when(lambda answer: answer[0] == 200, "/metrics")
+
+
+@pytest.mark.parametrize("length", ["101", "9" * 5000, "-1", "\u00b2", "1e1", ""])
+def test_a_length_that_is_too_large_or_none_is_refused(length):
+    with pytest.raises(Refusal, match="at most 100 bytes") as refusal:
+        BodyLimit(100).check({"content-type": "application/json", "content-length": length})
+    assert refusal.value.status_code == 413

@@ -114,6 +114,8 @@ def test_a_task_that_is_skipped_teaches_nothing(path):
         assert ask.post("/webhook", later)[1]["forgotten"] == 1
         other = ask.post("/webhook", {"action": "TASKS_CREATED"})
         assert other == (200, {"status": "ignored", "action": "TASKS_CREATED"})
+        described = ask.get("/openapi.json")[1]["paths"]["/webhook"]["post"]["responses"]
+        assert {"200", "201"} <= described.keys()
 
 
 @pytest.mark.slow(fast=10)
