@@ -22,7 +22,7 @@ Values = dict[str, Any]
 class Memory:
     """An estimator with the methods of a `Store` that the plane and the inbox need.
 
-    estimator : a classifier that holds its examples; or an unfitted one, which then learns
+    estimator : a kernel or forest classifier; or an unfitted one, which then learns
     What is forgotten is in no earlier value: there is no undo of that, nor of what came before it.
     The same holds of edits by others than this.
     """

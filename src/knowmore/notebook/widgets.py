@@ -140,7 +140,7 @@ def _page() -> str:
 class _Widget(anywidget.AnyWidget):
     """A view of the studio on an estimator, which every click and key edits exactly.
 
-    estimator : a classifier that holds its examples, fitted or not
+    estimator : a kernel or forest classifier, fitted or not
     """
 
     _esm = _page()
@@ -150,7 +150,7 @@ class _Widget(anywidget.AnyWidget):
     def __init__(self, estimator: Any) -> None:
         if not isinstance(estimator, EditableClassifier):
             raise InvalidInput(
-                f"A widget edits a classifier that holds its examples, such as a GPClassifier, but "
+                f"A widget edits a kernel or forest classifier, such as a GPClassifier, but "
                 f"got {type(estimator).__name__}."
             )
         super().__init__(_shown=self._view)
@@ -175,7 +175,7 @@ class Plane(_Widget):
 
     Parameters
     ----------
-    estimator : a classifier that holds its examples, fitted or not. Every click is an exact edit
+    estimator : a kernel or forest classifier, fitted or not. Every click is an exact edit
         of it: `add`, `replace`, `relabel`, `remove`. U brings back what it was before
 
     Examples
