@@ -211,7 +211,9 @@ def test_it_begins_with_nothing_and_keeps_the_names_of_columns(shown):
 
 
 def test_what_cannot_be_edited_is_refused():
-    with pytest.raises(InvalidInput, match="holds its examples, such as a GPClassifier, but got"):
+    with pytest.raises(
+        InvalidInput, match="edits a kernel or forest classifier, such as a GPClassifier, but got"
+    ):
         Plane(LinearGPClassifier())
 
 
