@@ -72,17 +72,17 @@ def left_out(kernel, noise, X, T, groups, bias=False):
     return mean, var
 
 
-def completed(mean, backing, codes):
+def completed(mean, class_support, codes):
     """Left-out scores (n, M) in which the others of its class stand in for each example.
 
-    backing : (n, M), what is predicted for each example, left out, if the targets are one for the
+    class_support : (n, M), the predictions for each example, left out, from targets of one for the
         examples of a class and zero for all others
     """
     scores = np.array(mean)
     for i, c in enumerate(codes):
         p = sum(other == c for other in codes)
         if p > 1:
-            scores[i][c] = mean[i][c] + 2 * backing[i][c] * (p / (p - 1) - 1)
+            scores[i][c] = mean[i][c] + 2 * class_support[i][c] * (p / (p - 1) - 1)
     return scores
 
 
@@ -263,3 +263,14 @@ def whole_scatter(total, first, second):
     """The scatter (D, D) about the mean from integers, in fractions."""
     D = range(len(first))
     return [[Fraction(total * second[i][j] - first[i] * first[j], total) for j in D] for i in D]
+
+
+def gradient(image):
+    """Correlation with x g(x) g(y), scaled so that its positive values sum to one."""
+    t = np.arange(-2, 3)
+    gauss = np.exp(-(t**2) / (2 * 0.8**2))
+    slope = np.outer(gauss, t * gauss)
+    slope = 2 * slope / abs(slope).sum()
+    padded = np.pad(image, 2, mode="edge")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (5, 5))
+    return (windows * slope).sum(axis=(2, 3)), (windows * slope.T).sum(axis=(2, 3))

@@ -133,7 +133,7 @@ class Living(Generic[M]):
         """The value after an edit; its model is sure to follow, or already up to date."""
         examples, model, peak = self.examples.apply(edit), self.model, self.peak
         counted = examples.counted
-        model.admit(counted)
+        model.check_examples(counted)
         after = Living(model, examples, self.kernel, self.settled, peak, self.reserve)
         if not self.settled:
             if kernel is not None:

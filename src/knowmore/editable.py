@@ -96,7 +96,7 @@ class Model(Protocol):
     def names(self) -> Array:
         """The columns of scores, (M,): the classes, or the numbers of targets."""
 
-    def admit(self, examples: Examples) -> None:
+    def check_examples(self, examples: Examples) -> None:
         """Raise InvalidInput if there can be no model of these examples."""
 
     def is_certain(self, examples: Examples, peak: float) -> bool:

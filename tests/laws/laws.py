@@ -82,14 +82,14 @@ EXEMPT: dict[tuple[str, str], str] = {
 
 
 class LinearClassifierWithIds(LinearGPClassifier):
-    """One that keeps its rows, with ids by default, and the order of arguments of the others."""
+    """A linear classifier with rows; `fit` has the order of arguments of kernel models."""
 
     def fit(self, X, y, ids=None, sample_weight=None):
         return super().fit(X, y, sample_weight, ids=range(len(X)) if ids is None else ids)
 
 
 class LinearRegressorWithIds(LinearGPRegressor):
-    """One that keeps its rows, with ids by default, and the order of arguments of the others."""
+    """A linear regressor with rows; `fit` has the order of arguments of kernel models."""
 
     def fit(self, X, y, ids=None, sample_weight=None):
         return super().fit(X, y, sample_weight, ids=range(len(X)) if ids is None else ids)

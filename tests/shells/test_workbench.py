@@ -525,7 +525,7 @@ def test_the_studio_says_how_to_name_a_column_of_labels(here):
 
 
 def test_the_log_names_a_contributor_only_while_it_knows_all():
-    """One of two contributors of the source is left, who did not give all of it."""
+    """Two contributors gave the source; the one who is left did not give all of it."""
     table(contributor=["dan"] * 4 + ["ben"] * 3)
     asked("learn", "m.km", "flowers.csv")
     table("more.csv", [(1, 1)], ["rose"], ["g"])
@@ -1295,7 +1295,7 @@ def test_an_interrupt_is_one_line(monkeypatch, capfd):
 
 
 def told(monkeypatch, capfd, *words):
-    """What the program says on standard error when it fails."""
+    """The standard error of the program when it fails."""
     monkeypatch.setattr(sys, "argv", ["knowmore", *map(str, words)])
     with pytest.raises(SystemExit) as caught:
         cli.main()

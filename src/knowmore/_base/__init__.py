@@ -48,7 +48,7 @@ from knowmore._base.display import ORANGE as ORANGE
 from knowmore._base.display import PURPLE as PURPLE
 from knowmore._base.display import SKY as SKY
 from knowmore._base.display import VERMILION as VERMILION
-from knowmore._base.display import Answer as Answer
+from knowmore._base.display import TableAnswer as TableAnswer
 from knowmore._base.display import digits_of as digits_of
 from knowmore._base.display import quiet_axes as quiet_axes
 from knowmore._base.display import read_cell as read_cell

@@ -80,7 +80,7 @@ def quiet_axes(ax: Axes) -> None:
     ax.set_axisbelow(True)
 
 
-class Answer(Frozen, ABC):
+class TableAnswer(Frozen, ABC):
     """An answer to a question about a model, with one row for each example, class or candidate.
 
     Subclasses are frozen dataclasses; their arrays are read-only.

@@ -23,7 +23,7 @@ Id = int | str
 
 
 def as_ids(ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
-    """One id or several, as a tuple of unique strings and integers.
+    """Ids as a tuple of unique strings and integers.
 
     ordered : whether the order matters, so that a set is refused
 

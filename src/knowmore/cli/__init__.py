@@ -36,7 +36,7 @@ def _run() -> None:
         misuse: Any = error
         if not hasattr(misuse, "format_message"):
             raise
-        # The words before those of our own type of options are pydantic's.
+        # pydantic puts these words before errors of our own types of options.
         if message := misuse.format_message().replace("Value error, ", ""):
             command = getattr(getattr(misuse, "ctx", None), "command_path", "knowmore")
             _say(f"{message} For help: {command} --help")

@@ -9,7 +9,7 @@ import typer
 
 import knowmore
 from knowmore.cli import showing
-from knowmore.cli.options import Count, Id, Json, Model, Source, Sources
+from knowmore.cli.options import Count, Id, Json, ModelFile, Source, Sources
 
 Rate = Annotated[
     float,
@@ -22,7 +22,7 @@ Method = Literal["combined", "mahalanobis", "probability", "variance", "null_spa
 
 
 def predict(
-    model: Model,
+    model: ModelFile,
     sources: Sources,
     id_: Id = None,
     rate: Rate = 0.05,
@@ -57,7 +57,7 @@ def predict(
 
 
 def evaluate(
-    model: Model,
+    model: ModelFile,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw confusion and calibration as PNG.")
     ] = None,
@@ -82,7 +82,7 @@ def evaluate(
 
 
 def suspects(
-    model: Model,
+    model: ModelFile,
     count: Count = 20,
     apply: Annotated[
         bool, typer.Option("--apply", help="Decide about each with one key, on a terminal.")
@@ -124,7 +124,7 @@ def suspects(
 
 
 def suggest(
-    model: Model,
+    model: ModelFile,
     source: Annotated[
         str, typer.Argument(metavar="POOL", help="Records without labels, as for predict.")
     ],
@@ -153,7 +153,7 @@ def suggest(
 
 
 def novel(
-    model: Model,
+    model: ModelFile,
     source: Source,
     id_: Id = None,
     rate: Rate = 0.05,
@@ -183,7 +183,7 @@ def novel(
 
 
 def explain(
-    model: Model,
+    model: ModelFile,
     what: Annotated[
         str,
         typer.Argument(

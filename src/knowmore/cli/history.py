@@ -9,12 +9,12 @@ import typer
 
 import knowmore
 from knowmore.cli import showing
-from knowmore.cli.options import DryRun, Json, Model, Yes
+from knowmore.cli.options import DryRun, Json, ModelFile, Yes
 
 Objective = Literal["loo", "marginal_likelihood"]
 
 
-def log(model: Model, as_json: Json = False) -> None:
+def log(model: ModelFile, as_json: Json = False) -> None:
     """What was done to the model, and when; what was undone is marked."""
     from knowmore.workbench import history
 
@@ -23,12 +23,12 @@ def log(model: Model, as_json: Json = False) -> None:
     showing.show_rows(entries, as_json)
 
 
-def undo(model: Model, as_json: Json = False) -> None:
+def undo(model: ModelFile, as_json: Json = False) -> None:
     """Take back the last edit. What was forgotten cannot be taken back."""
     _travel(model, "undo", as_json)
 
 
-def redo(model: Model, as_json: Json = False) -> None:
+def redo(model: ModelFile, as_json: Json = False) -> None:
     """Do again what was undone last."""
     _travel(model, "redo", as_json)
 
@@ -50,7 +50,7 @@ def _travel(model: Path, verb: str, as_json: bool) -> None:
 
 
 def restore(
-    model: Model,
+    model: ModelFile,
     copy: Annotated[
         Path, typer.Argument(metavar="COPY", help="A copy of it.", exists=True, dir_okay=False)
     ],
@@ -89,7 +89,7 @@ def restore(
 
 
 def verify(
-    model: Model,
+    model: ModelFile,
     fast: Annotated[bool, typer.Option("--fast", help="Check hashes only; do not refit.")] = False,
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a certificate, as JSON.")
@@ -123,7 +123,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def status(model: Model, as_json: Json = False) -> None:
+def status(model: ModelFile, as_json: Json = False) -> None:
     """What the model holds: examples by class, contributors, features, settings, size."""
     from knowmore.workbench import status
 
@@ -161,7 +161,7 @@ def _show_status(answer: dict[str, Any]) -> None:
 
 
 def tune(
-    model: Model,
+    model: ModelFile,
     objective: Annotated[Objective, typer.Option(help="What to make as good as possible.")] = "loo",
     restarts: Annotated[int, typer.Option(help="Further searches from random points.", min=0)] = 0,
     subset: Annotated[

@@ -39,7 +39,7 @@ _SOURCE = (
     "A folder with a folder of pictures for each class, a .tar of one, a .csv, .tsv, .parquet, "
     ".npz or .jsonl file, or - for JSON lines on standard input."
 )
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help=_KM, dir_okay=False)]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help=_KM, dir_okay=False)]
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=_SOURCE)]
 Sources = Annotated[
     list[str], typer.Argument(metavar="SOURCE...", help=f"{_SOURCE[:-1]}; or several of these.")

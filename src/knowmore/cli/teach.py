@@ -16,7 +16,7 @@ from knowmore.cli.options import (
     Json,
     Kind,
     Label,
-    Model,
+    ModelFile,
     Pictures,
     Source,
     Yes,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def init(
-    model: Model,
+    model: ModelFile,
     kind: Annotated[Kind, typer.Option(help="The kind of model.")] = "gp",
     features: Annotated[
         Pictures | None,
@@ -59,7 +59,7 @@ def init(
 
 
 def learn(
-    model: Model,
+    model: ModelFile,
     source: Source,
     label: Label = None,
     id_: Id = None,
@@ -110,7 +110,7 @@ def learn(
 
 
 def relabel(
-    model: Model,
+    model: ModelFile,
     id_: Annotated[str, typer.Argument(metavar="ID", help="The id of an example.")],
     label: Annotated[str, typer.Argument(metavar="LABEL", help="Its label from now on.")],
     contributor: Annotated[str | None, typer.Option(metavar="NAME", help="Who says so.")] = None,
@@ -146,7 +146,7 @@ def relabel(
 
 
 def replace(
-    model: Model,
+    model: ModelFile,
     id_: Annotated[str, typer.Argument(metavar="ID", help="The id of an example.")],
     source: Annotated[
         str,
@@ -186,7 +186,7 @@ _NoMark = Annotated[
 
 
 def forget(
-    model: Model,
+    model: ModelFile,
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Examples.")] = None,
     ids_file: _IdsFile = None,
     contributor: _AllOf = None,
@@ -233,7 +233,7 @@ def forget(
 
 
 def merge(
-    model: Model,
+    model: ModelFile,
     other: Annotated[
         Path, typer.Argument(metavar="OTHER", help="Another .km file.", exists=True, dir_okay=False)
     ],

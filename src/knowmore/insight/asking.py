@@ -121,11 +121,13 @@ def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
         variance = (variance.T * w * (1 + h - w * h)).T
     groups = model.sums.groups if model.classes else {}
     counts = np.array([groups[one].rows if groups else 0 for one in left.names.tolist()])
-    backing = np.zeros(len(scores))
+    class_support = np.zeros(len(scores))
     if model.classes:
         # What all say is one with an intercept, and about one without.
-        backing = (scores[left.labels[:, None] == left.names] + 1) / 2
-    found = Unseen(numbers, left.labels, left.names, scores, variance, left.silent, counts, backing)
+        class_support = (scores[left.labels[:, None] == left.names] + 1) / 2
+    found = Unseen(
+        numbers, left.labels, left.names, scores, variance, left.silent, counts, class_support
+    )
     if not model.classes:
         return found
     w = np.ones(len(scores)) if weights is None else w

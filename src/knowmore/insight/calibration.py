@@ -12,7 +12,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from knowmore._base import Answer, Array, whole_number
+from knowmore._base import Array, TableAnswer, whole_number
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
 from knowmore.insight.asking import (
     WITH_VARIANCE,
@@ -141,7 +141,7 @@ def calibrate(model: Any, X: Any = None, y: Any = None, *, sample_weight: Any = 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Reliability(Answer):
+class Reliability(TableAnswer):
     """Predicted probabilities against accuracy, in bins of equal width; empty bins are left out.
 
     confidence, accuracy, count : (b,), the mean probability of the predicted class, the fraction

@@ -24,7 +24,7 @@ from typing import Any, final
 import numpy as np
 from sklearn.base import is_classifier
 
-from knowmore._base import Answer, Array, a_type, choice, shape_of, some
+from knowmore._base import Array, TableAnswer, a_type, choice, shape_of, some
 from knowmore.errors import InvalidInput
 from knowmore.examples import array_of_ids
 from knowmore.insight.asking import EXPLAINABLE, asked, feature_names, inputs, last_step, processes
@@ -35,7 +35,7 @@ from knowmore.transfer import NPlusOneClassifier
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation(Answer):
+class Explanation(TableAnswer):
     """Contributions of the examples to the score of `label` at one x, the strongest first.
 
     ids, labels, contributions and score_without are (n,), of all examples, or in a forest of those
@@ -66,7 +66,7 @@ class Explanation(Answer):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class FeatureExplanation(Answer):
+class FeatureExplanation(TableAnswer):
     """Contributions of the features to the score of `label` at one x, the strongest first.
 
     features : (D,), their names in the table that was learnt, or their numbers
@@ -236,7 +236,7 @@ def _one_row(model: Any, x: Any) -> Array:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Transfer(Answer):
+class Transfer(TableAnswer):
     """How much of each known class went into the new one, most first.
 
     new : the new class

@@ -13,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from knowmore._base import Answer, Array, cached_property, choice, derived, index_of, number
+from knowmore._base import Array, TableAnswer, cached_property, choice, derived, index_of, number
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import (
     WITH_VARIANCE,
@@ -42,7 +42,7 @@ _HOW = "Give rows that it has learnt: novelty(model, X, reference=(X_learnt, y_l
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Novelty(Answer):
+class Novelty(TableAnswer):
     """How new each row is to a model.
 
     values : (m,), larger is newer

@@ -18,8 +18,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 
 from knowmore._base import (
-    Answer,
     Array,
+    TableAnswer,
     a_type,
     as_array,
     cached_property,
@@ -48,7 +48,7 @@ _WITHDRAWN = ("uncertainty", "emoc", "weight", "impact")
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Suggestion(Answer):
+class Suggestion(TableAnswer):
     """Which rows of a pool to label, the most useful first.
 
     indices : (n,), rows of the pool

@@ -21,7 +21,7 @@ from typing import Any, final
 import numpy as np
 from scipy.special import expit
 
-from knowmore._base import Answer, Array, Id, as_ids, cached_property, ids_of
+from knowmore._base import Array, Id, TableAnswer, as_ids, cached_property, ids_of
 from knowmore.errors import InvalidInput
 from knowmore.insight.asking import (
     EXPLAINABLE,
@@ -54,7 +54,7 @@ _LEAST = 0.2
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Suspects(Answer):
+class Suspects(TableAnswer):
     """The k of n examples whose label is likely to be wrong, the most suspicious first.
 
     ids : (k,)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from knowmore._base import Answer, Array, Id, a_type, flag, number, whole_number
+from knowmore._base import Array, Id, TableAnswer, a_type, flag, number, whole_number
 from knowmore.errors import InvalidInput, InvalidType, NotPositiveDefinite, warn
 from knowmore.examples import Examples
 from knowmore.insight.asking import TUNABLE, asked, generator, is_gaussian, noise_parameter
@@ -43,7 +43,7 @@ _INSTEAD = {
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Tuned(Answer):
+class Tuned(TableAnswer):
     """The answer of `tune`: a new estimator with better parameters, fitted to the same examples.
 
     before, after : the values of the objective, larger is better

@@ -77,7 +77,7 @@ class Covariance(Frozen):
     """
 
     # Computed again on demand.
-    transient: ClassVar[frozenset[str]] = frozenset({"noisier", "X"})
+    transient: ClassVar[frozenset[str]] = frozenset({"robust", "X"})
 
     kernel: AnyKernel
     noise: float
@@ -111,7 +111,7 @@ class Covariance(Frozen):
         return replace(self, examples=nothing, factor=empty, **settings).follow(examples)
 
     @derived
-    def noisier(self) -> Covariance:
+    def robust(self) -> Covariance:
         """The covariance of these examples with ten times the noise, factorised from scratch.
 
         `self`, if there is no noise, if the numbers would overflow, or if the matrix with more
@@ -123,7 +123,7 @@ class Covariance(Frozen):
         with suppress(NotPositiveDefinite):
             found = self.anew(self.examples, noise=_DOUBT * self.noise)
             # The chain ends here: no covariance of a hundred times the noise.
-            vars(found)["noisier"] = found
+            vars(found)["robust"] = found
             return found
         return self
 
@@ -183,11 +183,11 @@ class Covariance(Frozen):
             raise explained(self, error.row, examples) from error
         settings = self.weighting, self.update, self.width
         after = Covariance(self.kernel, self.noise, examples, factor, *settings)
-        noisier = vars(self).get("noisier", self)
-        if factor is self.factor and noisier is not self:
+        robust = vars(self).get("robust", self)
+        if factor is self.factor and robust is not self:
             # Labels alone have changed.
-            vars(after)["noisier"] = found = replace(noisier, examples=examples)
-            vars(found)["noisier"] = found
+            vars(after)["robust"] = found = replace(robust, examples=examples)
+            vars(found)["robust"] = found
         return after, H
 
     def reduced(

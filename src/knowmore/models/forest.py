@@ -349,9 +349,9 @@ class ForestLeaveOneOut:
             found[at] &= isolated(gp) | gp.left_out.unrelated()
         return found
 
-    def backing(self) -> Array:
+    def class_support(self) -> Array:
         """The score of each example by the others of its class alone, (n,): see `Trial`."""
-        return self._trial(self.forest.store.members).backing
+        return self._trial(self.forest.store.members).class_support
 
     def temperature(self) -> float:
         """tau of the probabilities Phi(mu^(c) / sigma)^(1 / tau), from leave-one-out.
@@ -373,7 +373,7 @@ class ForestLeaveOneOut:
         """The trial of these members of a weight above zero, each left out."""
         members, names = members.take(members.weights > 0), self.forest.names
         k, share = len(members), 1 / len(self.forest.trees)
-        scores, variance, backing = np.zeros((k, len(names))), np.zeros(k), np.zeros(k)
+        scores, variance, class_support = np.zeros((k, len(names))), np.zeros(k), np.zeros(k)
         silent = np.ones(k, dtype=bool)
         for tree in self.forest.trees:
             for leaf, rows in tree.reached(members.X, members.keys):
@@ -383,10 +383,10 @@ class ForestLeaveOneOut:
                 scores[rows] += share * said[np.ix_(at, columns_in(gp, names))]
                 variance[rows] += share * spread[at]
                 silent[rows] &= nothing[at]
-                backing[rows] += share * gp.left_out.backing()[at]
+                class_support[rows] += share * gp.left_out.class_support()[at]
         codes = np.searchsorted(names, members.labels)
         counts = self._counts() - np.bincount(codes[silent], minlength=len(names))
-        return Trial(scores, variance, silent, backing, codes, counts)
+        return Trial(scores, variance, silent, class_support, codes, counts)
 
     def _counts(self) -> Array:
         """The number of examples of a weight above zero in each class, (M,)."""

@@ -104,9 +104,9 @@ class KernelModel(Frozen):
         """The number of examples."""
         return len(self.examples)
 
-    def admit(self, examples: Examples) -> None:
+    def check_examples(self, examples: Examples) -> None:
         """Raise InvalidInput if there can be no model of these examples."""
-        self.coding.admit(examples)
+        self.coding.check_examples(examples)
 
     def is_certain(self, examples: Examples, peak: float) -> bool:
         """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
-from knowmore._base import Answer, Array, Frozen, remembered
+from knowmore._base import Array, Frozen, TableAnswer, remembered
 from knowmore.editable import Model
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
@@ -43,7 +43,7 @@ EPS = float(np.finfo(float).eps)
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LeftOut(Answer):
+class LeftOut(TableAnswer):
     """Predictions for each example by the model without that example, or without its group.
 
     scores (n, M), variance (n,) with the noise included, in the order of ids and labels; a
@@ -321,7 +321,7 @@ class LeaveOneOut:
         mean = rest.mean + rest.scale * model.targets.mixed(mean, rest)
         return LooScores(mean, in_squares(variance, rest), silent)
 
-    def backing(self) -> Array:
+    def class_support(self) -> Array:
         """The score of each example by the others of its class alone, (n,): see `Trial`."""
         model = self.model
         labels = model.examples.labels
@@ -415,7 +415,7 @@ class Unseen(Frozen):
     variance : (n,), or (n, M) if the columns have units
     silent : (n,), whether the others carry no information on the example
     counts : (M,), the examples that the model has of each class; zero if columns are values
-    backing : (n,), the score by the others of its class: see `Trial`; zero if columns are values
+    class_support : (n,), the score by the others of its class, see `Trial`; zero for values
     distance : (n,), to the nearest class in the null space, of rows of a linear model of classes
     """
 
@@ -426,7 +426,7 @@ class Unseen(Frozen):
     variance: Array
     silent: Array
     counts: Array
-    backing: Array
+    class_support: Array
     distance: Array | None = None
 
     @property
@@ -439,7 +439,7 @@ class Unseen(Frozen):
         variance = self.variance if gaussian else np.ones(len(self.ids))
         codes, silent = self.codes, self.silent
         counts = self.counts - np.bincount(codes[silent], minlength=len(self.counts))
-        return Trial(self.scores, variance, silent, self.backing, codes, counts)
+        return Trial(self.scores, variance, silent, self.class_support, codes, counts)
 
     def without_classes(self) -> Array:
         """The scores, but the only example of a class takes the class with it: -infinity."""
@@ -452,9 +452,9 @@ def unseen(model: Any) -> Unseen:
     examples, names = model.examples.counted, model.names
     of = np.searchsorted(names, examples.labels) if model.classes else np.empty(0, dtype=int)
     counts = np.bincount(of, minlength=len(names))
-    backing = model.left_out.backing() if model.classes else np.zeros(len(examples))
+    class_support = model.left_out.class_support() if model.classes else np.zeros(len(examples))
     left: LooScores = model.left_out.unseen()
-    return Unseen(examples.ids, examples.labels, names, *left, counts, backing)
+    return Unseen(examples.ids, examples.labels, names, *left, counts, class_support)
 
 
 @remembered

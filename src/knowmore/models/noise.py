@@ -127,7 +127,7 @@ def robust_model(model: KernelModel) -> KernelModel:
     A model of other labels of the same examples has the same factor for it. The model itself,
     if there is no covariance with more noise.
     """
-    noisier = model.covariance.noisier
-    if noisier is model.covariance:
+    robust = model.covariance.robust
+    if robust is model.covariance:
         return model
-    return KernelModel.on(noisier, model.coding, bias=model.bias)
+    return KernelModel.on(robust, model.coding, bias=model.bias)

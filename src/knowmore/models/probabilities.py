@@ -95,8 +95,8 @@ class Trial:
     scores : (n, M)
     variance : (n,), noise included; ones if the model has none
     silent : (n,), whether the others carry no information on the example
-    backing : (n,), the score by the others of its class: the prediction for targets of one for its
-        class and zero for all others
+    class_support : (n,), the score by the others of its class: the prediction for targets of one
+        for its class and zero for all others
     codes : (n,), the columns of the labels
     counts : (M,), the examples of each class, but those that are silent: they say nothing either
     """
@@ -104,7 +104,7 @@ class Trial:
     scores: Array
     variance: Array
     silent: Array
-    backing: Array
+    class_support: Array
     codes: Array
     counts: Array
 
@@ -122,7 +122,7 @@ class Trial:
         """The scores (n, M), in which the others of its class stand in for each example."""
         at, p = np.arange(len(self.codes)), self.counts[self.codes]
         scores = self.scores.copy()
-        scores[at, self.codes] += 2 * self.backing / np.maximum(p - 1, 1) * (p > 1)
+        scores[at, self.codes] += 2 * self.class_support / np.maximum(p - 1, 1) * (p > 1)
         return scores
 
     @property
@@ -206,9 +206,9 @@ def expected_trial(means: Array, scatter: Array, counts: Array, h: float, noise:
     T = np.full((R, M), -1.0)
     T[own] = 1.0
     scores = (scores - h * T) / (1 - h)
-    backing = (scores[own] + 1) / 2
+    class_support = (scores[own] + 1) / 2
     nothing = np.zeros(R, dtype=bool)
-    return Trial(scores, np.full(R, noise / (1 - h)), nothing, backing, codes, counts)
+    return Trial(scores, np.full(R, noise / (1 - h)), nothing, class_support, codes, counts)
 
 
 # -- wrong labels --------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ class Targets(Frozen):
         return carried
 
     def edited(self, deleted: Array, labels: Array) -> Targets | None:
-        """One-vs-all targets after rows were deleted, and then `labels` (k,) appended.
+        """One-vs-all targets after rows are deleted, and `labels` (k,) appended.
 
         None if classes would come or go.
         """
@@ -188,7 +188,7 @@ class Coding(ABC):
     def __call__(self, examples: Examples) -> Targets:
         """The targets, before the choice if there is one."""
 
-    def admit(self, examples: Examples) -> None:
+    def check_examples(self, examples: Examples) -> None:
         """Raise InvalidInput if there can be no model of these examples."""
         return
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from knowmore.store.changing import Holding as Holding
+from knowmore.store.changing import EditContext as EditContext
 from knowmore.store.file import PATIENCE
 from knowmore.store.journal import FORGETS as FORGETS
 from knowmore.store.journal import Entry, Marked

@@ -59,7 +59,7 @@ class Numbered(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Holding:
+class EditContext:
     """The state that an edit starts from.
 
     index : the ids of the examples, in their order
@@ -153,7 +153,7 @@ class Holding:
         if leaves:
             value = replace(value, settled=True).apply(edit)
             return replace(value, settled=settled, next_id=rest.next_id)
-        value.model.admit(rest.counted)
+        value.model.check_examples(rest.counted)
         model = replace(value, examples=rest, reserve=[]).current
         return Living.of(model, rest, settled=settled)
 

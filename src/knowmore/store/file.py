@@ -578,7 +578,7 @@ class File:
             self._end()
 
     def _end(self) -> None:
-        """Roll back the transaction, if it is open; that of a parent goes on there."""
+        """Roll back the transaction, if it is open; a child process leaves its parent's alone."""
         if self._process == os.getpid():
             # After an error SQLite may have rolled back by itself, or the file is closed.
             with suppress(sqlite3.OperationalError, sqlite3.ProgrammingError):

@@ -338,7 +338,7 @@ def moment_of(at: int) -> datetime:
 # -- contributions and their givers --------------------------------------------------------------
 
 # Whether the features, or the label, of a version are withdrawn.
-Rule = Callable[[Version, Givers], bool]
+Withdraws = Callable[[Version, Givers], bool]
 
 
 class _Step(NamedTuple):
@@ -421,7 +421,7 @@ def whole(versions: Sequence[Version]) -> Withdrawal:
     return Withdrawal(deleted=list(versions), bared=list(versions), gone=gone)
 
 
-def without(journal: Journal, features: Rule, label: Rule) -> Withdrawal:
+def without(journal: Journal, features: Withdraws, label: Withdraws) -> Withdrawal:
     """The withdrawal of the features and of the labels for which these hold."""
     found = Withdrawal()
     versions = [Version(*row) for row in journal.file.all_rows("examples")]
@@ -455,7 +455,9 @@ def _histories(
     return {one: sorted(steps, key=lambda step: step.enters) for one, steps in histories.items()}
 
 
-def _withdraw(found: Withdrawal, steps: list[_Step], features: Rule, label: Rule) -> list[str]:
+def _withdraw(
+    found: Withdrawal, steps: list[_Step], features: Withdraws, label: Withdraws
+) -> list[str]:
     """Add what changes in the history of one example; the list that its id belongs to."""
     # The last features and the last label that stay, and the last version that does: as it was, as
     # it will be, and who gave its label then.

@@ -82,8 +82,8 @@ from knowmore.store.kinds import (
 from knowmore.store.verification import clean, recover
 from knowmore.store.work import (
     About,
+    FileEdit,
     HeldState,
-    Work,
     all_examples,
     examples_of,
     live_index,
@@ -552,7 +552,7 @@ def _write_living(file: File, target: Path, kind: str, estimator: Any) -> None:
     facts |= {"numbers": list(journal.numbers), "labels": kinds.label_type(examples.labels)}
     facts |= {KEEPS: True} if can.has_sums else {}
     file.write_facts(facts)
-    work = Work(file, HeldState("", estimator, facts, {}))
+    work = FileEdit(file, HeldState("", estimator, facts, {}))
     columns = examples.X, examples.labels, examples.names, examples.weights
     work.enter("save", Change(estimator, Add(*columns)), About())
     factor = FactorCache()
@@ -786,7 +786,7 @@ def _forgotten(path: Path, past: _Past) -> Withdrawal:
     marker, cache = Marker(past.key), FactorCache()
     with closing(File(path)) as file:
         with file.writing():
-            work = Work(file, read_state(file, file.facts(), None, cache))
+            work = FileEdit(file, read_state(file, file.facts(), None, cache))
             versions = [Version(*row) for row in file.all_rows("examples")]
             marked = {v.id for v in versions if marker.id(read_id(v.id)) in past.marks}
             held = _said(work.journal, [v for v in versions if v.live and v.id in past.back])

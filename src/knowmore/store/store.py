@@ -45,12 +45,12 @@ from knowmore.store.state import create, fresh, read_state
 from knowmore.store.work import (
     About,
     EditBlock,
+    FileEdit,
     Forgotten,
     HeldState,
     Preview,
     Record,
     Status,
-    Work,
     all_examples,
     contributors,
     records,
@@ -134,7 +134,7 @@ class Session:
             yield self.file
 
     @contextmanager
-    def editing(self) -> Iterator[Work]:
+    def editing(self) -> Iterator[FileEdit]:
         """A block that changes the file and then the state, or neither."""
         edit = self.writing() if self.block is None else self.block.edit()
         with edit as work:
@@ -154,19 +154,19 @@ class Session:
                 self.block = None
 
     @contextmanager
-    def writing(self, verb: str | None = None, *, caches: bool = False) -> Iterator[Work]:
+    def writing(self, verb: str | None = None, *, caches: bool = False) -> Iterator[FileEdit]:
         """A transaction; all edits in it are one entry, with this verb if there may be several.
 
         caches : it writes what can be computed again; it raises if somebody is writing
         """
-        work: list[Work] = []
+        work: list[FileEdit] = []
 
         def done() -> None:
             self._confirmed = work[0].done()
             self._lag += work[0].lag
 
         with self.file.writing(done, wait=not caches):
-            work.append(Work(self.file, self.follow(), verb))
+            work.append(FileEdit(self.file, self.follow(), verb))
             yield work[0]
             work[0].finish(self.cache)
         if self.file.unclean:
@@ -361,9 +361,9 @@ class Store:
         columns : the names of the columns of X, if it is an array; a table brings its own
         """
         with self.session.lock, self.session.editing() as work:
-            holding = work.holding
-            given, next_id = holding.numbered(X, y, ids, sample_weight)
-            change = holding.add(X, y, given, sample_weight)
+            context = work.context
+            given, next_id = context.numbered(X, y, ids, sample_weight)
+            change = context.add(X, y, given, sample_weight)
             if columns is not None:
                 kinds.name_columns(change.estimator, columns)
             work.enter("add", change, About(contributor, origins, contents, thumbnails), X)
@@ -401,7 +401,7 @@ class Store:
         the labels if there are new ones.
         """
         with self.session.lock, self.session.editing() as work:
-            change = work.holding.replace(ids, X, y)
+            change = work.context.replace(ids, X, y)
             if change is not None:
                 work.enter("replace", change, About(contributor, origins, contents, thumbnails), X)
         return self
@@ -414,7 +414,7 @@ class Store:
         contributor : the giver of the labels, unknown if not given
         """
         with self.session.lock, self.session.editing() as work:
-            change = work.holding.relabel(ids, y)
+            change = work.context.relabel(ids, y)
             if change is not None:
                 work.enter("relabel", change, About(contributor))
         return self
@@ -470,7 +470,7 @@ class Store:
     ) -> Preview:
         """The examples that `forget` would remove or change; nothing is changed."""
         with self.session.lock, self.session.reading() as file:
-            found = Work(file, self.session.follow()).withdrawal(ids, contributor, origin)
+            found = FileEdit(file, self.session.follow()).withdrawal(ids, contributor, origin)
         texts = found.gone, found.changed, found.erased
         return Preview(*([kinds.read_id(one) for one in sorted(part)] for part in texts))
 
@@ -507,7 +507,7 @@ class Store:
         kept : False takes it back
         """
         with self.session.lock, self.session.editing() as work:
-            chosen = work.holding.chosen(ids)
+            chosen = work.context.chosen(ids)
             work.journal.keep(work.versions(chosen), kept)
         return self
 
@@ -537,7 +537,7 @@ class Store:
         with self.session.lock, self.session.editing() as work:
             names = ("contributor", "origin", "content", "thumbnail", "labeller")
             about = About(*([getattr(one, name) for one in records] for name in names))
-            work.enter("merge", work.holding.merge(estimator, theirs), about)
+            work.enter("merge", work.context.merge(estimator, theirs), about)
             work.step()
             work.journal.keep(work.versions([one.id for one in records if one.kept]), True)
         return self
@@ -754,7 +754,7 @@ def _snapshot(store: Store) -> tuple[Any, Examples, list[Record]]:
             return held.estimator, examples, records
 
 
-def _refitted(work: Work, unfitted: Any) -> Any:
+def _refitted(work: FileEdit, unfitted: Any) -> Any:
     """The examples that are held, fitted by another estimator."""
     held = work.held
     if held.facts["state"] is None:
@@ -763,7 +763,7 @@ def _refitted(work: Work, unfitted: Any) -> Any:
     if kinds.capabilities(held.facts["kind"]).has_sums:
         if unfitted.resolution == held.estimator.resolution:
             return kinds.linear(unfitted, held.facts["state"], held.estimator.model_.sums)
-        return kinds.chosen_by(unfitted, work.holding.read(tuple(held.index)))
+        return kinds.chosen_by(unfitted, work.context.read(tuple(held.index)))
     living = held.estimator.editable_
     keeps = unfitted.kernel is None and living.settled
     return unfitted.holding(unfitted.fresh_value(living.examples, living.kernel if keeps else None))
@@ -779,7 +779,7 @@ def _turn(session: Session, turn: Callable[[Journal], Row]) -> Entry:
         with work.file.understood("journal"):
             facts = {} if text is None else loads(text)
         work.lag += row[3]
-        work.turned(facts, lambda now: read_state(work.file, now, work.held, session.cache))
+        work.after_undo(facts, lambda now: read_state(work.file, now, work.held, session.cache))
         return replace(entry(row), undone=undone)
 
 

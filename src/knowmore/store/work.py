@@ -28,7 +28,7 @@ from knowmore.errors import InvalidInput, KnowmoreError, NotWritten, UnknownId
 from knowmore.examples import Examples, new_serials
 from knowmore.store import kinds
 from knowmore.store.cache import FactorCache, drop_memos, write_arrays, write_sums
-from knowmore.store.changing import Change, Holding, Rest, next_id
+from knowmore.store.changing import Change, EditContext, Rest, next_id
 from knowmore.store.file import FORMAT, File, Row
 from knowmore.store.journal import (
     FORGETS,
@@ -94,7 +94,7 @@ class About:
     labellers: Any = None
 
 
-class Work:
+class FileEdit:
     """The edits of a transaction.
 
     held : the state that the next edit starts from
@@ -125,9 +125,9 @@ class Work:
         return replace(self.after, stamp=self.file.stamp)
 
     @property
-    def holding(self) -> Holding:
+    def context(self) -> EditContext:
         """The state that the next edit starts from."""
-        return holding(self.held, self.journal)
+        return context_of(self.held, self.journal)
 
     def versions(self, ids: Iterable[Id]) -> list[Version]:
         """The live versions of these ids."""
@@ -166,7 +166,7 @@ class Work:
         texts = [kinds.id_text(one) for one in names]
         versions = [Version(*row) for row in self.file.rows_with("examples", "id", texts)]
         if len(names) > len({one.id for one in versions}):
-            self.holding.chosen(names)
+            self.context.chosen(names)
         return versions
 
     # -- writing -----------------------------------------------------------------------------
@@ -258,7 +258,7 @@ class Work:
         gone = [one for one in map(kinds.read_id, found.gone) if index.get(one, (0,))[0] in rows]
         self.lag += found.count
         if not found.alters:
-            rest = self.holding.forget(tuple(gone))
+            rest = self.context.forget(tuple(gone))
             self._note(rest.estimator, None)
             self._indexed.append(lambda index: [index.pop(one) for one in gone])
         self.journal.begin("forget", found.count)
@@ -289,7 +289,9 @@ class Work:
         self._note(estimator, None)
         self.journal.begin(verb, len(self.held.index))
 
-    def turned(self, facts: dict[str, Any], load: Callable[[dict[str, Any]], HeldState]) -> None:
+    def after_undo(
+        self, facts: dict[str, Any], load: Callable[[dict[str, Any]], HeldState]
+    ) -> None:
         """Hold what the file has after an entry was undone or done again.
 
         facts : those that change by it
@@ -330,7 +332,7 @@ class Work:
         if self.journal.passed and self.after.facts["state"] != self._before.facts["state"]:
             # Versions that nobody will ever see may have chosen the settings.
             self.step()
-            self._note(self.holding.forget(()).estimator, None)
+            self._note(self.context.forget(()).estimator, None)
         self.journal.write_entry(self._settings())
         if self.journal.numbers.position != self._before.numbers.position:
             drop_memos(self.file)
@@ -358,9 +360,9 @@ class EditBlock:
     begin : begins the transaction
     """
 
-    def __init__(self, begin: Callable[[], Work]) -> None:
+    def __init__(self, begin: Callable[[], FileEdit]) -> None:
         self._begin, self._thread = begin, get_ident()
-        self._work: Work | None = None
+        self._work: FileEdit | None = None
         self._failed = False
 
     @property
@@ -370,7 +372,7 @@ class EditBlock:
         return self._work.held if mine else None  # type: ignore[union-attr]
 
     @contextmanager
-    def edit(self) -> Iterator[Work]:
+    def edit(self) -> Iterator[FileEdit]:
         """A block for the next edit."""
         self.check()
         self._work = self._work or self._begin()
@@ -403,7 +405,7 @@ def live_index(live: list[Version]) -> dict[Id, tuple[int, int]]:
     return index
 
 
-def holding(held: HeldState, journal: Journal) -> Holding:
+def context_of(held: HeldState, journal: Journal) -> EditContext:
     """The state as an edit starts from it."""
 
     def read(ids: tuple[Id, ...]) -> Examples:
@@ -411,7 +413,7 @@ def holding(held: HeldState, journal: Journal) -> Holding:
         with journal.file.understood("examples"):
             return examples_of(journal.file, held.facts, versions)
 
-    return Holding(held.estimator, held.index, held.numbers.next_id, read)
+    return EditContext(held.estimator, held.index, held.numbers.next_id, read)
 
 
 def all_examples(
@@ -421,7 +423,7 @@ def all_examples(
 
     known, before : the index and the examples of another state; only what differs is read again
     """
-    index, read = held.index, holding(held, journal).read
+    index, read = held.index, context_of(held, journal).read
     new = tuple(one for one, at in index.items() if known.get(one) != at)
     if before is None or 2 * len(new) > len(index):
         return read(tuple(index))
@@ -549,7 +551,7 @@ class Record(NamedTuple):
 def records(file: File, held: HeldState, ids: Any = None) -> list[Record]:
     """The metadata of these examples, or of all."""
     journal = Journal(file, held.numbers)
-    names = iter(held.index if ids is None else holding(held, journal).chosen(ids))
+    names = iter(held.index if ids is None else context_of(held, journal).chosen(ids))
     found: list[Record] = []
     kept = journal.kept()
     # Hashes are checked with the vectors: a few rows at a time, or all would be in memory.

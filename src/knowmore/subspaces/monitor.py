@@ -17,10 +17,10 @@ from scipy.special import stdtrit
 from sklearn.base import BaseEstimator
 
 from knowmore._base import (
-    Answer,
     Array,
     Frozen,
     Savable,
+    TableAnswer,
     bounded,
     column_names,
     number,
@@ -132,7 +132,7 @@ class Measures(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Observation(Answer):
+class Observation(TableAnswer):
     """The measures of m rows of a stream, and the alarms they raise.
 
     errors : the distance of each row to the reference subspace, (m,)

@@ -351,7 +351,7 @@ class TransferCoding(Coding):
         """Which columns are not of a known class, (N + 1,)."""
         return ~np.isin(coded.names, self.known)
 
-    def admit(self, examples: Examples) -> None:
+    def check_examples(self, examples: Examples) -> None:
         """Raise InvalidInput unless there are the N known classes and one new one."""
         known, held = np.array(self.known), np.unique(examples.labels)
         missing, new = np.setdiff1d(known, held).tolist(), np.setdiff1d(held, known).tolist()

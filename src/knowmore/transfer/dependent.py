@@ -87,7 +87,7 @@ class OneShot(Frozen):
         nothing = Examples.of(examples.X[:0], examples.labels[:0])
         target = KernelModel.of(kernel, 0.0, nothing, rule.coding(None), Cholesky())
         empty = cls(target, supports, {}, rule, preselect)
-        empty.admit(examples)
+        empty.check_examples(examples)
         return empty.fitted(examples)
 
     def __repr__(self) -> str:
@@ -226,7 +226,7 @@ class OneShot(Frozen):
         candidates = {one: made[one] for one in blocks}
         return replace(self, target=target, candidates=candidates)
 
-    def admit(self, examples: Examples) -> None:
+    def check_examples(self, examples: Examples) -> None:
         """Raise InvalidInput unless there are positive and negative examples, and no others.
 
         With adaptive noise none may be in a support.

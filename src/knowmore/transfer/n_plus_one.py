@@ -211,7 +211,7 @@ class NPlusOneClassifier(LeastSquares):
         optimiser = _OPTIMISERS[choice("optimiser", self.optimiser, _OPTIMISERS)]
         positive, scaled = flag("positive", self.positive), flag("scaled", self.scaled)
         coding = TransferCoding(tuple(_known(self.source_).tolist()), positive, optimiser, scaled)
-        coding.admit(examples)
+        coding.check_examples(examples)
         return coding
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from knowmore.errors import KnowmoreError
 from knowmore.web.guard import Guard, ServiceRules, StudioRules
 
 # Runs a function that takes long, in a thread.
-Work = Callable[..., Awaitable[Any]]
+Runner = Callable[..., Awaitable[Any]]
 Handler = Callable[[Request, Any], Any]
 Life = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
@@ -126,7 +126,7 @@ class _Answer(JSONResponse):
         return text.encode()
 
 
-def add_routes(app: FastAPI, routes: Iterable[Route], target: Any, work: Work) -> None:
+def add_routes(app: FastAPI, routes: Iterable[Route], target: Any, work: Runner) -> None:
     """Let functions of `target` answer at the paths of routes."""
     for route in routes:
         endpoint = _endpoint(route, target, work)
@@ -134,7 +134,7 @@ def add_routes(app: FastAPI, routes: Iterable[Route], target: Any, work: Work) -
         app.add_api_route(route.path, endpoint, name=route.answer.__name__, **options)
 
 
-def _endpoint(route: Route, target: Any, work: Work) -> Callable[..., Any]:
+def _endpoint(route: Route, target: Any, work: Runner) -> Callable[..., Any]:
     """The function that FastAPI calls: the answer of a route, with its first parameter given."""
     answer, then, apart = route.answer, route.then, CapacityLimiter(1)
 

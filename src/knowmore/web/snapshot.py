@@ -19,7 +19,7 @@ from knowmore.insight import suspects
 from knowmore.kernels import cross
 from knowmore.models import LeftOut
 from knowmore.store import FORGETS, Entry, Store
-from knowmore.workbench import Judge, changed_answers, edited, left_out
+from knowmore.workbench import Judge, compared, edited, left_out
 
 # The fraction of the known examples that may be called unknown.
 RATE = 0.05
@@ -309,30 +309,26 @@ def edit_preview(now: Snapshot, edit: Edit, waiting: dict[int, Any]) -> dict[str
     waiting : vectors (d,) of pictures by their numbers; those that the model would predict
         otherwise are told, too
     """
-    if now.left is None or now.examples is None:
-        raise InvalidInput("The model cannot say yet what would change: it needs two examples.")
-    if isinstance(edit, Remove) and not now.in_file:
-        after = unnamed(now.estimator).remove(edit.ids), now.examples.apply(edit)
-    else:
-        after = edited(now.estimator, now.examples, edit)
-    other = now.with_estimator(*after)
-    if other.left is None:
-        raise InvalidInput("Nothing can be said of what would be left: that takes two examples.")
+    other = now
+    if now.left is not None and now.examples is not None:
+        if isinstance(edit, Remove) and not now.in_file:
+            after = unnamed(now.estimator).remove(edit.ids), now.examples.apply(edit)
+        else:
+            after = edited(now.estimator, now.examples, edit)
+        other = now.with_estimator(*after)
+    found = compared(now.left, other.left)
     said: list[Any] = [[], []]
     if waiting:
         X = np.stack([*waiting.values()])
         said = [each.estimator.predict(X).tolist() for each in (now, other)]
     return {
         "number": now.number,
-        "flips": [
-            {"id": one.id, "from": one.before, "to": one.after}
-            for one in changed_answers(now.left, other.left)
-        ],
+        "flips": [{"id": one.id, "from": one.before, "to": one.after} for one in found.changes],
         "pictures": [
             {"picture": number, "from": old, "to": new}
             for number, old, new in zip(waiting, *said, strict=True)
             if old != new
         ],
-        "accuracy_before": now.accuracy,
-        "accuracy_after": other.accuracy,
+        "accuracy_before": found.accuracy_before,
+        "accuracy_after": found.accuracy_after,
     }

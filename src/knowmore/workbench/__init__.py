@@ -38,7 +38,7 @@ from knowmore.workbench.predicting import Judge as Judge
 from knowmore.workbench.predicting import Predictor as Predictor
 from knowmore.workbench.predicting import RowPrediction as RowPrediction
 from knowmore.workbench.predicting import predictions as predictions
-from knowmore.workbench.previewing import changed_answers as changed_answers
+from knowmore.workbench.previewing import compared as compared
 from knowmore.workbench.previewing import edited as edited
 from knowmore.workbench.previewing import left_out as left_out
 from knowmore.workbench.previewing import merge as merge

@@ -14,7 +14,7 @@ from knowmore.errors import InvalidInput, KnowmoreError, RepeatedId
 from knowmore.estimators import unnamed
 from knowmore.examples import Examples
 from knowmore.models import LeftOut, beside_rows
-from knowmore.store import Holding, Preview, Store
+from knowmore.store import EditContext, Preview, Store
 from knowmore.workbench.model import check_same_features
 
 
@@ -96,14 +96,14 @@ def accuracy(left: LeftOut | None) -> float | None:
     return float(np.mean((left.predicted == left.labels) & ~left.silent))
 
 
-def _held(estimator: Any, examples: Examples) -> Holding:
+def _held(estimator: Any, examples: Examples) -> EditContext:
     """The state that an edit of a file with this estimator and these examples starts from."""
 
     def read(ids: tuple[Id, ...]) -> Examples:
         rows = examples.rows(ids)
         return Examples.of(examples.X[rows], examples.labels[rows], ids, examples.weights[rows])
 
-    return Holding(estimator, dict.fromkeys(examples.names), examples.next_id, read)
+    return EditContext(estimator, dict.fromkeys(examples.names), examples.next_id, read)
 
 
 def edited(estimator: Any, examples: Examples, edit: Edit) -> tuple[Any, Examples]:
@@ -130,9 +130,14 @@ def edited(estimator: Any, examples: Examples, edit: Edit) -> tuple[Any, Example
 def preview_edit(store: Store, edit: Edit) -> EditPreview:
     """Which examples the others would predict otherwise after an edit."""
     before = left_out(unnamed(store.estimator), store.examples) if len(store) else None
+    after = None if before is None else left_out(*edited(store.estimator, store.examples, edit))
+    return compared(before, after)
+
+
+def compared(before: LeftOut | None, after: LeftOut | None) -> EditPreview:
+    """What differs between leave-one-out before and after an edit; None is an error."""
     if before is None:
         raise InvalidInput("The model cannot say yet what would change: it needs two examples.")
-    after = left_out(*edited(store.estimator, store.examples, edit))
     if after is None:
         raise InvalidInput("Nothing can be said of what would be left: that takes two examples.")
     return EditPreview(changed_answers(before, after), accuracy(before), accuracy(after))

@@ -59,9 +59,9 @@ def left_out_logs(X, y, noise=0.1, weights=1.0):
     classes, T = oracle.one_vs_all(y.tolist())
     each = np.arange(len(X))
     mean, variance = oracle.left_out(KERNEL, noise / weights, X, T, each)
-    backing, _ = oracle.left_out(KERNEL, noise / weights, X, (T + 1) / 2, each)
+    class_support, _ = oracle.left_out(KERNEL, noise / weights, X, (T + 1) / 2, each)
     codes = [classes.index(one) for one in y.tolist()]
-    scores = oracle.completed(mean, backing, codes)
+    scores = oracle.completed(mean, class_support, codes)
     variance = variance - noise / weights + noise
     return log_ndtr(scores / np.sqrt(variance)[:, None]), codes
 

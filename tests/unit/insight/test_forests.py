@@ -90,7 +90,7 @@ def left_out():
     """Scores (n, M) and variances (n,) of the examples that count, as new rows, by the others; and
     what is said of them by those of each class, (n, M)."""
     counted = np.flatnonzero(WEIGHTS)
-    scores, variance, backing = (
+    scores, variance, class_support = (
         np.zeros((N, len(CLASSES))),
         np.zeros(N),
         np.zeros((N, len(CLASSES))),
@@ -100,10 +100,10 @@ def left_out():
             for i in leaf:
                 others = np.array([j for j in leaf if j != i], dtype=int)
                 one, own = process(others, X[i])
-                backing[i] += said_by(others, X[i]) / TREES
+                class_support[i] += said_by(others, X[i]) / TREES
                 scores[i] += one / TREES
                 variance[i] += own / TREES
-    return counted, scores[counted], variance[counted], backing[counted]
+    return counted, scores[counted], variance[counted], class_support[counted]
 
 
 def said_by(rows, x):
@@ -217,14 +217,14 @@ def test_with_a_single_leaf_values_are_asked_about_as_for_the_gaussian_process(Z
 
 
 def test_suspects_are_those_that_the_others_in_their_leaves_contradict(told):
-    forest, counted, scores, variance, backing = told
+    forest, counted, scores, variance, class_support = told
     found, rows = suspects(forest), np.arange(len(counted))
     assert_rounded(found.scores, scores, ROUNDINGS)
     assert_rounded(found.variance, variance, ROUNDINGS)
     codes = np.searchsorted(CLASSES, Y[counted])
     margin = scores.max(axis=1) - scores[rows, codes]
     order = found.rows.tolist()
-    logs = log_ndtr(oracle.completed(scores, backing, codes) / np.sqrt(variance)[:, None])
+    logs = log_ndtr(oracle.completed(scores, class_support, codes) / np.sqrt(variance)[:, None])
     odds = mislabelling(logs, codes).odds(logs, codes)
     assert np.isclose(found.doubts, expit(odds), rtol=ITERATED).all()
     assert order == [i for i in np.argsort(-odds) if expit(odds[i]) >= 0.2 and margin[i] > 0]
@@ -296,9 +296,9 @@ def test_the_only_example_of_a_class_takes_it_with_it_but_not_one_that_is_alone_
 
 
 def test_calibration_is_by_the_examples_left_out_of_their_leaves(told):
-    forest, counted, scores, variance, backing = told
+    forest, counted, scores, variance, class_support = told
     codes = np.searchsorted(CLASSES, Y[counted])
-    logs = log_ndtr(oracle.completed(scores, backing, codes) / np.sqrt(variance)[:, None])
+    logs = log_ndtr(oracle.completed(scores, class_support, codes) / np.sqrt(variance)[:, None])
     want = best_temperature(logs, codes)
     assert forest.temperature_ == close(want, SEARCHED)
     raw = copy.copy(forest).set_params(probability="raw")

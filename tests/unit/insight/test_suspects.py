@@ -37,8 +37,10 @@ def logs_of(mean, noise, X, T, *, plain=None, bias=False):
 
     noise : of each example; plain : that of weight one, None if the variance plays no part
     """
-    backing, variance = oracle.left_out(KERNEL, noise, X, (T + 1) / 2, np.arange(len(T)), bias)
-    completed = oracle.completed(mean, backing, T.argmax(axis=1))
+    class_support, variance = oracle.left_out(
+        KERNEL, noise, X, (T + 1) / 2, np.arange(len(T)), bias
+    )
+    completed = oracle.completed(mean, class_support, T.argmax(axis=1))
     if plain is not None:
         completed /= np.sqrt(variance - noise + plain)[:, None]
     return log_ndtr(completed)
@@ -204,7 +206,7 @@ def test_probabilities_of_weighted_examples_are_those_of_new_rows():
 
 def probabilities_by_refits(X, y, weights, temperature):
     """Support of each example by the others, as for a new row; its class stands in for it."""
-    scores, variance, backing = [], [], []
+    scores, variance, class_support = [], [], []
     codes = np.unique(y, return_inverse=True)[1]
     for i, r in enumerate(~np.eye(len(X), dtype=bool)):
         clf = GPClassifier(KERNEL, NOISE).fit(X[r], y[r], sample_weight=weights[r])
@@ -213,9 +215,9 @@ def probabilities_by_refits(X, y, weights, temperature):
         said = np.linalg.solve(
             oracle.covariance(KERNEL, X[r], NOISE / weights[r]), np.eye(3)[codes[r]]
         )
-        backing.append(KERNEL(X[[i]], X[r])[0] @ said)
+        class_support.append(KERNEL(X[[i]], X[r])[0] @ said)
     return class_probabilities(
-        oracle.completed(scores, backing, codes), np.array(variance), temperature
+        oracle.completed(scores, class_support, codes), np.array(variance), temperature
     )
 
 
@@ -424,7 +426,7 @@ def test_a_model_that_a_sceptic_cannot_start_from_scratch_is_its_own(noise):
     X = np.arange(12.0)[:, None] * 5
     clf = GPClassifier(RBF(1.0), noise).fit(X, np.arange(12) % 2)
     suspects(clf)
-    assert noise or clf.model_.covariance.noisier is clf.model_.covariance
+    assert noise or clf.model_.covariance.robust is clf.model_.covariance
 
 
 @pytest.mark.parametrize("weight", [1e-5, 1e-8, 1e-16, 1e-20, 1e-25])

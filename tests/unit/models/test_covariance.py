@@ -236,7 +236,7 @@ def test_a_kernel_of_the_leading_columns_sees_no_others(kernel):
     narrow = Covariance.of(kernel, 0.1, Examples.of(wide[:, :4], labels), Cholesky())
     nothing = Examples.of(wide[:0], labels[:0])
     part = Covariance(kernel, 0.1, nothing, Cholesky(), width=4).follow(Examples.of(wide, labels))
-    for one, other in ((part, narrow), (part.noisier, narrow.noisier)):
+    for one, other in ((part, narrow), (part.robust, narrow.robust)):
         np.testing.assert_array_equal(one.X, other.X)
         np.testing.assert_array_equal(one.cross(asked), other.cross(asked[:, :4]))
         np.testing.assert_array_equal(one.variance(asked), other.variance(asked[:, :4]))

@@ -137,9 +137,12 @@ def test_extreme_chances_have_a_rate(far):
 
 
 def test_the_others_of_a_class_stand_in_for_an_example():
-    scores, backing = np.array([[0.5, -0.2], [0.1, 0.3], [0.4, 0.0]]), np.array([0.2, 0.3, 0.4])
+    scores, class_support = (
+        np.array([[0.5, -0.2], [0.1, 0.3], [0.4, 0.0]]),
+        np.array([0.2, 0.3, 0.4]),
+    )
     trial = Trial(
-        scores, np.ones(3), np.zeros(3, bool), backing, np.array([0, 1, 0]), np.array([2, 1])
+        scores, np.ones(3), np.zeros(3, bool), class_support, np.array([0, 1, 0]), np.array([2, 1])
     )
     assert trial.telling.tolist() == [True, False, True]
     np.testing.assert_array_equal(
@@ -158,7 +161,7 @@ def test_the_backing_is_that_of_refits(bias, solver):
     want, _ = oracle.left_out(KERNEL, 0.1, X, Y, np.arange(60), bias)
     K = oracle.covariance(KERNEL, X, 0.1)
     own = np.arange(60), y
-    got = svm.model_.left_out.backing()[:, None]
+    got = svm.model_.left_out.class_support()[:, None]
     assert_solves(got, want[own][:, None], K, np.ones((60, 1)), solver=solver, left=K, bias=bias)
 
 

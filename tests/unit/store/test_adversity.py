@@ -73,13 +73,13 @@ def test_an_interrupt_at_the_very_end_of_an_edit(tmp_path, monkeypatch, verb):
         "add": lambda store: store.add([[9.0, 9.0, 9.0]], ["a"], ["new"]),
     }
     with knowmore.open(path) as store:
-        done = work.Work.done
+        done = work.FileEdit.done
 
         def interrupted(self):
             done(self)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(work.Work, "done", interrupted)
+        monkeypatch.setattr(work.FileEdit, "done", interrupted)
         with pytest.raises(KeyboardInterrupt):
             edits[verb](store)
         monkeypatch.undo()

@@ -479,7 +479,7 @@ def test_an_interrupted_edit_changes_nothing(store, path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("knowmore.store.work.Work.finish", interrupt)
+    monkeypatch.setattr("knowmore.store.work.FileEdit.finish", interrupt)
     with pytest.raises(KeyboardInterrupt):
         store.add(X[:1], ["a"])
     monkeypatch.undo()

@@ -11,7 +11,7 @@ from knowmore.workbench import asking
 
 
 def test_weights_of_a_linear_model_in_a_file_are_those_of_its_rows(tmp_path):
-    """They were left out: rows were taken for rows of weight one, and refused or misjudged."""
+    """Weights were lost: rows counted as rows of weight one, and were refused or misjudged."""
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(50, 3)), rng.uniform(0.5, 4, 50)
     y = (X[:, 0] > 0).astype(int)
