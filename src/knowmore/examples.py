@@ -93,7 +93,10 @@ class Rows:
 
 def _room_for(end: int, like: Array, dtype: Any) -> _Buffer:
     """A buffer for `end` rows and some that may follow: a window loses one and gets one."""
-    return _Buffer(np.empty((end + end // 8 + 8, *like.shape[1:]), dtype=dtype), end)
+    array = np.empty((end + end // 8 + 8, *like.shape[1:]), dtype=dtype)
+    # Memory that is used again may have values of rows that were forgotten.
+    array[end:] = np.zeros((), dtype)
+    return _Buffer(array, end)
 
 
 class _Columns(NamedTuple):

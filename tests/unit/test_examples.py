@@ -99,3 +99,13 @@ def test_the_index_does_not_grow_without_end():
         examples = examples.apply(Add(np.ones((1, 2)), np.array([1]), (f"passing {i}",)))
         examples = examples.apply(Remove((f"passing {i}",)))
     assert len(examples._index) < 200
+
+
+def test_room_for_more_rows_has_nothing_of_memory_that_is_used_again(monkeypatch):
+    """A buffer may get the memory of rows that were forgotten."""
+    monkeypatch.setattr(
+        "knowmore.examples.np.empty", lambda shape, dtype=float: np.full(shape, 7, dtype)
+    )
+    some = Examples.of(np.eye(3), np.array([1.0, 2.0, 3.0])).apply(Remove((0,)))
+    assert not (some.columns.X.buffer.array == 7).any()
+    assert not (some.columns.labels.buffer.array == 7).any()
