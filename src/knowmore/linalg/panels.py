@@ -37,12 +37,14 @@ def _take(length: int, width: int, dtype: np.dtype[Any]) -> Array:
         return _spare[length, dtype.char].pop()
     except (KeyError, IndexError):
         pass
+    # Small panels get memory that is used again, with values of rows that may be forgotten.
+    make = np.zeros if length == width else np.empty
     try:
-        return np.empty((length, width), dtype=dtype)
+        return make((length, width), dtype=dtype)
     except MemoryError:
         # Spare panels may hold the memory that is missing.
         _spare.clear()
-        return np.empty((length, width), dtype=dtype)
+        return make((length, width), dtype=dtype)
 
 
 def _give(array: Array) -> None:
