@@ -18,8 +18,8 @@ from knowmore._base import Array, enough_memory
 from knowmore.edits import Add, Edit, Remove, Replace, check_kind
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, default_kernel, rows_to_settle_width
-from knowmore.models import Model, check_memory, check_rows, max_variance
+from knowmore.kernels import AnyKernel
+from knowmore.models import Choice, Model, check_memory, check_rows, max_variance
 
 M = TypeVar("M", bound=Model)
 
@@ -36,11 +36,9 @@ _REMEDY = (
 class Living(Generic[M]):
     """Examples, and a model of them that follows edits when it is next needed; frozen.
 
-    model : the latest model, of these examples or earlier ones; all have the same settings
+    model : the latest model, of these examples or earlier ones
     examples : all examples; the model has only examples of a weight above zero
-    kernel : the kernel of these examples, which the model follows
-    settled : whether the kernel is fixed; otherwise its width follows the examples, see
-        `rows_to_settle_width`
+    choice : of the settings of these examples, which the model follows
     peak : the largest kappa(x, x) among the examples, now or before
     reserve : memory for the work that edits have deferred, so that no query runs out of memory for
         it. Allocated but never written, it takes only address space.
@@ -58,16 +56,30 @@ class Living(Generic[M]):
 
     model: M
     examples: Examples
-    kernel: AnyKernel
-    settled: bool
+    choice: Choice
     peak: float
     reserve: list[Array] = field(default_factory=list, repr=False)
 
     @classmethod
-    def of(cls, model: M, examples: Examples, *, settled: bool = True) -> Living[M]:
-        """A fresh fit to the examples whose weight is above zero."""
-        kernel = model.covariance.kernel
-        return cls(model, examples, kernel, settled, max_variance(kernel, model.covariance.X))
+    def of(cls, model: M, examples: Examples, choice: Choice | None = None) -> Living[M]:
+        """A fresh fit to the examples whose weight is above zero.
+
+        choice : of the model's settings; None: they never change
+        """
+        covariance = model.covariance
+        if choice is None:
+            choice = Choice.given(covariance.kernel, covariance.noise)
+        return cls(model, examples, choice, max_variance(covariance.kernel, covariance.X))
+
+    @property
+    def kernel(self) -> AnyKernel:
+        """The kernel in use."""
+        return self.choice.settings.kernel
+
+    @property
+    def settled(self) -> bool:
+        """Whether edits leave the settings as they are."""
+        return self.choice.settled
 
     @property
     def current(self) -> M:
@@ -75,16 +87,15 @@ class Living(Generic[M]):
 
         Two threads may compute it twice, with the same result.
         """
-        model, examples = self.model, self.examples.counted
-        same_kernel = model.covariance.kernel is self.kernel
-        if model.examples is examples and same_kernel:
+        model, examples, settings = self.model, self.examples.counted, self.choice.settings
+        if model.examples is examples and model.has(settings):
             return model
         # In place, since the traceback of an earlier error may still refer to the list.
         self.reserve.clear()
         with enough_memory(
             "bring the model up to date: a matrix of all pairs of examples", _REMEDY
         ):
-            followed = model.follow(examples, self.kernel)
+            followed = model.follow(examples, settings)
         object.__setattr__(self, "model", followed)
         return followed
 
@@ -113,61 +124,48 @@ class Living(Generic[M]):
 
     # -- edits -------------------------------------------------------------------------------
 
-    def apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Living[M]:
+    def apply(self, edit: Edit, choice: Choice | None = None) -> Living[M]:
         """The value after an edit. An error that could come later is raised now.
 
-        kernel : if given, an unsettled kernel is replaced by this one
+        choice : if given, an unsettled choice is replaced by this one
         """
         check_kind(edit, self.examples.X, self.examples.labels)
         with enough_memory("apply this edit", _REMEDY):
             if self.settled or not isinstance(edit, Remove):
-                return self._after(edit, kernel)
-            # The rest may have no usable width. Forgetting must succeed all the same.
+                return self._after(edit, choice)
+            # The rest may choose no usable kernel. Forgetting must succeed all the same.
             with suppress(InvalidInput, NotPositiveDefinite):
-                after = self._after(edit, kernel)
+                after = self._after(edit, choice)
                 _ = after.current
                 return after
-            return replace(replace(self, settled=True)._after(edit, kernel), settled=False)
+            fixed = replace(self, choice=replace(self.choice, settled=True))
+            return replace(fixed._after(edit, None), choice=self.choice)
 
-    def _after(self, edit: Edit, kernel: AnyKernel | None) -> Living[M]:
+    def _after(self, edit: Edit, choice: Choice | None) -> Living[M]:
         """The value after an edit; its model is sure to follow, or already up to date."""
         examples, model, peak = self.examples.apply(edit), self.model, self.peak
         counted = examples.counted
         model.check_examples(counted)
-        after = Living(model, examples, self.kernel, self.settled, peak, self.reserve)
-        if not self.settled:
-            if kernel is not None:
-                check_rows(kernel, examples, model.covariance.width)
-                return Living.of(model.follow(counted, kernel), examples)
-            after = after.with_width()
-        if isinstance(edit, (Add, Replace)):
+        if self.settled or choice is None:
+            choice = self.choice.after(examples)
+        if isinstance(edit, Remove):
+            choice = choice.without(edit.ids)
+        again = not model.has(choice.settings)
+        kernel, covariance = choice.settings.kernel, model.covariance
+        if kernel is not self.kernel:
+            check_rows(kernel, examples, covariance.width)
+            peak = max_variance(kernel, covariance.seen(counted.X))
+        elif isinstance(edit, (Add, Replace)):
             # By the kernel of these examples: the kernel of the model may refuse the rows.
-            peak = max(peak, max_variance(after.kernel, model.covariance.seen(edit.X)))
-        if peak != after.peak:
-            after = replace(after, peak=peak)
-        if not model.is_certain(counted, peak):
+            peak = max(peak, max_variance(kernel, covariance.seen(edit.X)))
+        after = Living(model, examples, choice, peak, self.reserve)
+        if not model.is_certain(counted, peak, choice.settings):
             _ = after.current
             return after
-        again = model.covariance.kernel is not after.kernel
-        size = model.covariance.prepare(counted, from_scratch=again)
+        size = covariance.prepare(counted, from_scratch=again)
         check_memory(len(examples), size)
         reserve = _reserved(size, after.reserve)
         return after if reserve is after.reserve else replace(after, reserve=reserve)
-
-    def with_width(self) -> Living[M]:
-        """With the kernel width of these examples, settled if there are enough of them.
-
-        The first rows that are enough settle it, so adding many at once is the same as adding them
-        one by one.
-        """
-        X = self.model.covariance.seen(self.examples.counted.X)
-        first = rows_to_settle_width(X)
-        kernel = default_kernel(X[:first])
-        after = replace(self, settled=first is not None)
-        if kernel == self.kernel:
-            return after
-        check_rows(kernel, self.examples, self.model.covariance.width)
-        return replace(after, kernel=kernel)
 
 
 def _reserved(size: int, blocks: list[Array]) -> list[Array]:

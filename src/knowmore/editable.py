@@ -99,13 +99,16 @@ class Model(Protocol):
     def check_examples(self, examples: Examples) -> None:
         """Raise InvalidInput if there can be no model of these examples."""
 
-    def is_certain(self, examples: Examples, peak: float) -> bool:
+    def has(self, settings: Any) -> bool:
+        """Whether these are its kernel and noise, see `knowmore.models.ModelSettings`."""
+
+    def is_certain(self, examples: Examples, peak: float, settings: Any = None) -> bool:
         """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`."""
 
-    def follow(self, examples: Examples, kernel: Any = None) -> Self:
+    def follow(self, examples: Examples, settings: Any = None) -> Self:
         """The batch fit of `examples`, by the smallest update that leads there.
 
-        kernel : if it is another one, the fit is from scratch; all other settings stay
+        settings : another kernel or noise, with which the fit is from scratch
         """
 
     def mean(self, X: Array) -> Array:
@@ -143,15 +146,15 @@ class Editable(Protocol):
         """The kernel in use."""
 
     @property
-    def settled(self) -> bool:
-        """Whether the kernel is fixed."""
+    def choice(self) -> Any:
+        """The settings in use, and how they follow the examples; None for linear models."""
 
     @property
     def nonempty(self) -> Any:
         """The `FrozenModel` of the examples; raises NoExamples if none has a weight above zero."""
 
-    def apply(self, edit: Edit, kernel: Any = None) -> Self:
-        """The value after an edit; an unsettled kernel is replaced by `kernel` if that is given.
+    def apply(self, edit: Edit, choice: Any = None) -> Self:
+        """The value after an edit; an unsettled choice is replaced by `choice` if that is given.
 
         An error that could come later is raised now.
         """

@@ -32,9 +32,9 @@ from knowmore.distributed.running import (
 )
 from knowmore.errors import InvalidInput, NoExamples, RepeatedId
 from knowmore.estimators import ForestEstimator, Note, Plot
-from knowmore.examples import new_serials
-from knowmore.kernels import SETTLED, AnyKernel, default_kernel, rows_of_median
-from knowmore.models import DEEP, Cut, Forest, InnerNode, Leaf, Members, Tree, branch
+from knowmore.examples import Examples, new_serials
+from knowmore.kernels import SETTLED, default_kernel, rows_of_median
+from knowmore.models import DEEP, PANEL, Choice, Cut, Forest, InnerNode, Leaf, Members, Tree, branch
 
 # A tree is grown in about so many parts; more if there are more than half as many threads.
 _PARTS: Final = 8
@@ -131,21 +131,35 @@ def _empty(estimator: ForestEstimator, members: Sequence[Delayed], notes: Sequen
     n, distinct = sum(note.counted for note in notes), np.concatenate([n.distinct for n in notes])
     if not n:
         raise InvalidInput("All weights are zero. Give some example a weight above zero.")
-    kernel: AnyKernel | None = estimator.kernel
-    settled = kernel is not None or (n >= SETTLED and bool((distinct != distinct[0]).any()))
-    if kernel is None:
+    rule = estimator.rule_for(Examples.of(distinct[:0], notes[0].label[:0]))
+    if rule.mode == "median" and rule.kernel is None:
         ends = np.cumsum([note.counted for note in notes])
         begins, rows = [0, *ends[:-1]], rows_of_median(n)
         tasks = [
             delayed(_counted_rows)(part, rows[(rows >= begin) & (rows < end)] - begin)
             for part, begin, end in zip(members, begins, ends, strict=True)
         ]
-        kernel = default_kernel(np.concatenate(computed(tasks)))
-    return estimator.empty(kernel, distinct, notes[0].label, settled=settled)
+        settings = rule.at(default_kernel(np.concatenate(computed(tasks))))
+        settled = n >= SETTLED and bool((distinct != distinct[0]).any())
+        choice = Choice(rule, settings, settled=settled)
+    else:
+        few = computed([delayed(_choosing)(part) for part in members])
+        choice = rule.chosen(Members.joined(few).examples())
+    return estimator.empty(choice, distinct, notes[0].label)
 
 
 def _counted_rows(members: Members, rows: Array) -> Array:
     return np.asarray(members.X[members.weights > 0][rows])
+
+
+def _choosing(members: Members) -> Members:
+    """The members of a shard that may choose the settings, and two that differ."""
+    members = members.take(members.weights > 0)
+    some = np.argsort(members.keys, kind="stable")[:PANEL].tolist()
+    for values in (members.labels, members.X):
+        differs = np.not_equal(values, values[:1]).reshape(len(values), -1).any(axis=1)
+        some += np.flatnonzero(differs)[:1].tolist()
+    return members.take(np.unique(np.array(some, dtype=int)))
 
 
 # -- trees ---------------------------------------------------------------------------------------

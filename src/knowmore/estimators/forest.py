@@ -13,22 +13,24 @@ from knowmore._base import Array, Frozen, Id, flag, index_of, number, whole_numb
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks
 from knowmore.estimators.living import (
+    ChoosingEstimator,
     EditableClassifier,
-    EditableEstimator,
     EditableRegressor,
     checked,
+    checked_mode,
     own_kernel,
 )
 from knowmore.estimators.shell import check_mergeable
 from knowmore.examples import Examples, array_of_ids
-from knowmore.kernels import AnyKernel
 from knowmore.linalg import Cholesky
 from knowmore.models import (
+    Choice,
     Coding,
     Forest,
     KernelModel,
     LeftOut,
     Members,
+    SettingsRule,
     keys_of,
     normalised_values,
     one_vs_all_and_absent,
@@ -36,15 +38,16 @@ from knowmore.models import (
 
 
 @dataclass(eq=False, repr=False)
-class ForestEstimator(EditableEstimator[Forest]):
+class ForestEstimator(ChoosingEstimator[Forest]):
     """The verbs and questions of a forest, for classification and regression."""
 
-    kernel: AnyKernel | None = None
-    noise: float = 0.1
+    kernel: Any = None
+    noise: float | None = None
     _: KW_ONLY
     capacity: int = 512
     n_trees: int = 1
     seed: int = 0
+    settings: str = "first"
 
     # How the labels of a leaf become targets.
     _coding: ClassVar[Coding]
@@ -53,26 +56,30 @@ class ForestEstimator(EditableEstimator[Forest]):
     def _prediction(self, forest: Forest, scores: Array) -> Array:
         """The predictions that follow from these scores (m, M)."""
 
-    def batch_value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Forest:
+    def rule_for(self, examples: Examples) -> SettingsRule:
+        """How examples choose the settings that are not given."""
+        noise: Any = self.noise
+        if noise is not None:
+            hint = "It is a variance, usually 1e-6 to 1; None chooses it by leave-one-out."
+            noise = number("noise", noise, "[0, inf)", hint)
+        kernel = None if self.kernel is None else own_kernel(self.kernel)
+        return SettingsRule(kernel, noise, checked_mode(self), self._coding)
+
+    def batch_value(self, choice: Choice, examples: Examples) -> Forest:
         """The forest of the examples, inserted in their order."""
-        few = f"{type(self).__name__.removeprefix('Forest')} on about 1,000 of the rows"
-        hint = (
-            f"It is a variance, usually 1e-6 to 1. A forest does not choose it: tune a {few} with "
-            f"knowmore.insight.tune, and give its kernel_ and noise_."
-        )
-        noise = number("noise", self.noise, "[0, inf)", hint)
         size = {
             "capacity": whole_number("capacity", self.capacity, 2),
             "n_trees": whole_number("n_trees", self.n_trees, 1, 2**16),
             "seed": whole_number("seed", self.seed, 0),
         }
         nothing = Examples.of(examples.X[:0], examples.labels[:0])
-        model = KernelModel.of(kernel, noise, nothing, self._coding, Cholesky())
-        return Forest.of(model, examples, **size, settled=settled)
+        given = choice.settings.kernel, choice.settings.noise
+        model = KernelModel.of(*given, nothing, self._coding, Cholesky())
+        return Forest.of(model, examples, **size, choice=choice)
 
-    def empty(self, kernel: AnyKernel, X: Array, labels: Array, *, settled: bool) -> Forest:
+    def empty(self, choice: Choice, X: Array, labels: Array) -> Forest:
         """The forest without examples; those that it is to hold are like X (n, d), labels."""
-        return self.batch_value(own_kernel(kernel), Examples.of(X[:0], labels[:0]), settled)
+        return self.batch_value(choice, Examples.of(X[:0], labels[:0]))
 
     def _terms(self, value: Forest) -> dict[str, Any]:
         return {
@@ -91,7 +98,7 @@ class ForestEstimator(EditableEstimator[Forest]):
     @property
     def noise_(self) -> float:
         """The noise in use, in every leaf."""
-        return self.editable_.model.covariance.noise
+        return self.editable_.choice.settings.noise
 
     def leave_one_out(self, groups: Any = None) -> LeftOut:
         """The prediction for each example by the leaves without it, in closed form.
@@ -134,13 +141,13 @@ class ForestGPClassifier(EditableClassifier[Forest], ForestEstimator):
     Parameters
     ----------
     kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
-        None is chosen from the examples, as wide as their median distance: see `GPClassifier`.
-        That is often too wide: `knowmore.insight.tune` a `GPClassifier` on about 1,000 of the rows,
-        and give its `kernel_` and `noise_`.
-    noise : sigma^2, the variance of the noise on the labels, a number; may be zero. "loo", which a
-        `GPClassifier` takes, is not offered. With little or none, or a callable kernel, each edit
-        factorises the leaves that it touches at once, to raise if that fails. Then a removal can
-        fail, too: it may join leaves whose examples are too alike.
+        Or a list of kernels: see `GPClassifier`. None is the best by leave-one-out for a panel of
+        all rows, and the same in all leaves.
+    noise : sigma^2, the variance of the noise on the labels, a number; may be zero. None is the
+        best by leave-one-out. With little or none, or a callable kernel, each edit factorises the
+        leaves that it touches at once, to raise if that fails. Then a removal can fail, too: it may
+        join leaves whose examples are too alike.
+    settings : as in `GPClassifier`
     capacity : the number of examples above which a node is cut, at least 2. Predictions gain from
         large leaves and cost time: O(capacity^2) for an edit and the next question.
     n_trees : how many trees are averaged; each takes the memory and time of one
@@ -181,10 +188,10 @@ class ForestGPClassifier(EditableClassifier[Forest], ForestEstimator):
     _: KW_ONLY
     probability: str = "calibrated"
 
-    def batch_value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Forest:
+    def batch_value(self, choice: Choice, examples: Examples) -> Forest:
         """The forest of the examples; `probability` is checked too."""
         checks.check_meaning(self.probability)
-        return super().batch_value(kernel, examples, settled)
+        return super().batch_value(choice, examples)
 
     @property
     def classes_(self) -> Array:
@@ -218,8 +225,9 @@ class ForestGPRegressor(EditableRegressor[Forest], ForestEstimator):
 
     Parameters
     ----------
-    kernel, capacity, n_trees, seed : as for `ForestGPClassifier`
-    noise : sigma^2, the variance of the noise on the normalised targets; may be zero
+    kernel, capacity, n_trees, seed, settings : as for `ForestGPClassifier`
+    noise : sigma^2, the variance of the noise on the normalised targets; may be zero. None is the
+        best by leave-one-out
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -15,17 +15,19 @@ from knowmore.estimators.living import (
     EditableClassifier,
     EditableRegressor,
     LivingEstimator,
+    checked_mode,
     empty_factor,
+    own_kernel,
 )
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel
 from knowmore.models import (
     Coding,
     Covariance,
     KernelModel,
+    ModelSettings,
+    SettingsRule,
     Weighting,
     joint,
-    noise_by_loo,
     normalised_values,
     one_vs_all,
     real_values,
@@ -45,14 +47,19 @@ class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
 
     Parameters
     ----------
-    kernel : a scikit-learn Kernel, a callable of X (n, d) and Y (m, d) that returns (n, m), or None
-        None is an RBF kernel as wide as the median distance of the examples; for histograms, rows
-        of at least 8 values that are not negative and have the same sum, it is `ChiSquared`. While
-        fewer than 32 are held, or all are equal, it follows every edit. Then it is fixed: by all
-        examples given to `fit`, or by the first 32 of a stream. `kernel_` is the one in use.
-    noise : sigma^2, the variance of the noise on the labels; may be zero. Or "loo": the noise with
-        the best leave-one-out predictions for the examples given to `fit`, of which those with the
-        same features are left out together; see `noise_`
+    kernel : a scikit-learn Kernel; a callable of X (n, d) and Y (m, d) that returns (n, m); a list
+        of kernels, for the best weighted sum of them, where `On(columns)` without a kernel is the
+        best kernel of these columns; or None, for the best kernel by leave-one-out of those that
+        suit the features, see `settings_`. `kernel_` is the one in use.
+    noise : sigma^2, the variance of the noise on the labels; may be zero. None is the best by
+        leave-one-out. Or "loo": the noise with the most examples right by leave-one-out, of all
+        examples given to `fit`, of which those with the same features are left out together.
+        `noise_` is the one in use.
+    settings : when the examples choose a kernel or noise that is None. "first": at the first fit,
+        or when there are 128 examples of several classes; until then after every edit. "living":
+        after every edit, so that they are always those that a fresh fit would choose. "median": an
+        RBF kernel as wide as the median distance (`ChiSquared` for histograms), and a noise of 0.1;
+        at the first fit, or when there are 32 examples
     class_weight : None, "balanced" (all classes have the same total weight), or a dict of class
         and weight. An example of weight w has the noise sigma^2 / w. Balanced weights change with
         every example, so each edit costs as much as a fit.
@@ -81,8 +88,8 @@ class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
     array(['mild'], dtype='<U4')
     """
 
-    kernel: AnyKernel | None = None
-    noise: float | str = 0.1
+    kernel: Any = None
+    noise: float | str | None = None
     _: KW_ONLY
     solver: str = "cholesky"
     update: str = "auto"
@@ -90,14 +97,21 @@ class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
     class_weight: dict[Any, float] | str | None = None
     loss: str = "squared"
     probability: str = "calibrated"
+    settings: str = "first"
 
-    def _batch(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
+    def rule_for(self, examples: Examples) -> SettingsRule:
+        """How examples choose the settings that are not given."""
+        _, weighting = _checked(self, examples)
+        noise: Any = self.noise
+        if noise is not None and not (isinstance(noise, str) and noise == "loo"):
+            hint = "It is a variance, usually from 1e-6 to 1; None chooses it by leave-one-out."
+            noise = number("noise", noise, "[0, inf)", hint)
+        kernel = None if self.kernel is None else own_kernel(self.kernel)
+        return SettingsRule(kernel, noise, checked_mode(self), one_vs_all, weighting)
+
+    def _batch(self, settings: ModelSettings, examples: Examples) -> KernelModel:
         loss, weighting = _checked(self, examples)
-        if isinstance(self.noise, str) and self.noise == "loo":
-            noise = noise_by_loo("noise", kernel, examples, weighting, bias=False)
-        else:
-            hint = "It is a variance, usually from 1e-6 to 1; 'loo' chooses it by leave-one-out."
-            noise = number("noise", self.noise, "[0, inf)", hint)
+        kernel, noise = settings.kernel, settings.noise
         if loss != "squared" and not noise > 0:
             raise InvalidInput(
                 f"loss={loss!r} weighs errors by 1 / noise. Give a noise above zero."
@@ -113,7 +127,7 @@ class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
     @property
     def noise_(self) -> float:
         """The noise in use."""
-        return float(self.editable_.model.covariance.noise)
+        return self.editable_.choice.settings.noise
 
     def predict_variance(self, X: Any) -> Array:
         """sigma_*^2 of eq. (3), noise included, (m,): how far each row is from all examples.
@@ -151,8 +165,10 @@ class GPRegressor(EditableRegressor[Living[KernelModel]], LivingEstimator[Kernel
 
     Parameters
     ----------
-    kernel, solver, update, dtype : as for `GPClassifier`
-    noise : sigma^2, the variance of the noise on the (normalised) targets; may be zero
+    kernel, solver, update, dtype : as for `GPClassifier`; a kernel that is chosen has an amplitude
+    noise : sigma^2, the variance of the noise on the (normalised) targets; may be zero. None is the
+        best by leave-one-out
+    settings : as for `GPClassifier`
     normalize_y : subtract the mean of each column of targets and divide by its standard deviation,
         both weighted and of the examples held now; predictions and variances are in the units of
         y. So kernel and noise are relative: a noise of 0.1 is a tenth of the variance of y.
@@ -169,20 +185,32 @@ class GPRegressor(EditableRegressor[Living[KernelModel]], LivingEstimator[Kernel
     (array([100.99, 100.5 ]), array([0.07, 0.5 ]))
     """
 
-    kernel: AnyKernel | None = None
-    noise: float = 0.1
+    kernel: Any = None
+    noise: float | None = None
     _: KW_ONLY
     solver: str = "cholesky"
     update: str = "auto"
     dtype: str = "float64"
     normalize_y: bool = True
+    settings: str = "first"
 
-    def _batch(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
-        coding = normalised_values if flag("normalize_y", self.normalize_y) else real_values
-        noise = number("noise", self.noise, "[0, inf)", "It is a variance, usually 1e-6 to 1.")
-        factor = empty_factor(self)
-        covariance = Covariance.of(kernel, noise, examples, factor, None, self.update)
-        return KernelModel.on(covariance, coding)
+    def rule_for(self, examples: Examples) -> SettingsRule:
+        """How examples choose the settings that are not given."""
+        noise: Any = self.noise
+        if noise is not None:
+            hint = "It is a variance, usually 1e-6 to 1; None chooses it by leave-one-out."
+            noise = number("noise", noise, "[0, inf)", hint)
+        kernel = None if self.kernel is None else own_kernel(self.kernel)
+        return SettingsRule(kernel, noise, checked_mode(self), self._coding)
+
+    @property
+    def _coding(self) -> Coding:
+        return normalised_values if flag("normalize_y", self.normalize_y) else real_values
+
+    def _batch(self, settings: ModelSettings, examples: Examples) -> KernelModel:
+        given, factor = (settings.kernel, settings.noise), empty_factor(self)
+        covariance = Covariance.of(*given, examples, factor, None, self.update)
+        return KernelModel.on(covariance, self._coding)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
         normalised = model.targets.units is not None
@@ -192,7 +220,7 @@ class GPRegressor(EditableRegressor[Living[KernelModel]], LivingEstimator[Kernel
     @property
     def noise_(self) -> float:
         """The noise in use."""
-        return float(self.editable_.model.covariance.noise)
+        return self.editable_.choice.settings.noise
 
     def log_marginal_likelihood(self) -> float:
         """log p(T | X), summed over the target columns."""
@@ -229,7 +257,7 @@ class GPRegressor(EditableRegressor[Living[KernelModel]], LivingEstimator[Kernel
 class LeastSquares(EditableClassifier[Living[KernelModel]], LivingEstimator[KernelModel]):
     """A classifier with the parameters C and bias."""
 
-    C: float | str
+    C: float | str | None
     bias: bool
     solver: str
     update: str
@@ -242,15 +270,24 @@ class LeastSquares(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
         """How labels become targets."""
         return one_vs_all
 
-    def _batch(self, kernel: AnyKernel, examples: Examples) -> KernelModel:
+    def rule_for(self, examples: Examples) -> SettingsRule:
+        """How examples choose the settings that are not given."""
+        C, weighting = self.C, _checked(self, examples)[1]
+        noise: Any = C
+        if C is not None and not (isinstance(C, str) and C == "loo"):
+            noise = 1 / number("C", C, "(0, inf)", "None chooses it by leave-one-out.")
+        kernel = None if self.kernel is None else own_kernel(self.kernel)
+        mode = checked_mode(self) if hasattr(self, "settings") else "median"
+        bias, width = flag("bias", self.bias), self.width_for(examples)
+        rule = SettingsRule(kernel, noise, mode, one_vs_all, weighting, bias)
+        return replace(rule, usual=1.0, width=width, name="C")
+
+    def _batch(self, settings: ModelSettings, examples: Examples) -> KernelModel:
         loss, weighting = _checked(self, examples)
         coding, bias = self._coding(examples), flag("bias", self.bias)
         width, factor = self.width_for(examples), empty_factor(self)
-        if isinstance(self.C, str) and self.C == "loo":
-            noise = noise_by_loo("C", kernel, examples, weighting, bias=bias, width=width)
-        else:
-            noise = 1 / number("C", self.C, "(0, inf)", "'loo' chooses it by leave-one-out.")
-        covariance = Covariance(kernel, noise, examples, factor, weighting, self.update, width)
+        given = settings.kernel, settings.noise
+        covariance = Covariance(*given, examples, factor, weighting, self.update, width)
         return KernelModel.on(covariance.anew(examples), coding, bias=bias, loss=loss)
 
     def _settings(self, model: KernelModel) -> dict[str, Any]:
@@ -259,7 +296,7 @@ class LeastSquares(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
     @property
     def C_(self) -> float:
         """The C in use."""
-        return _C(self.editable_.model)
+        return 1 / self.editable_.choice.settings.noise
 
     def model_temperature(self, model: KernelModel) -> float:
         """The temperature of a frozen model of this estimator, which may have been edited since."""
@@ -282,8 +319,9 @@ class LSSVMClassifier(LeastSquares):
     Parameters
     ----------
     kernel : as in `GPClassifier`
-    C : the weight of the squared errors, or "loo": the C with the best leave-one-out predictions
-        for the examples given to `fit`, as the noise of `GPClassifier`; see `C_`
+    C : the weight of the squared errors; None for the best by leave-one-out, or "loo", as the noise
+        of `GPClassifier`; see `C_`
+    settings : as in `GPClassifier`; for "median" C is one
     bias : whether each class has an offset b
     class_weight, probability, solver, update, dtype : as in `GPClassifier`
     loss : as in `GPClassifier`; with "squared_hinge" what is said of an example left out, by
@@ -300,8 +338,8 @@ class LSSVMClassifier(LeastSquares):
     array(['mild', 'cold', 'mild'], dtype='<U4')
     """
 
-    kernel: AnyKernel | None = None
-    C: float | str = 1.0
+    kernel: Any = None
+    C: float | str | None = None
     bias: bool = True
     _: KW_ONLY
     solver: str = "cholesky"
@@ -310,6 +348,7 @@ class LSSVMClassifier(LeastSquares):
     class_weight: dict[Any, float] | str | None = None
     loss: str = "squared"
     probability: str = "calibrated"
+    settings: str = "first"
 
 
 def _checked(estimator: Any, examples: Examples) -> tuple[str, Weighting]:

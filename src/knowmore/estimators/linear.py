@@ -33,7 +33,6 @@ from knowmore.estimators.checks import check_meaning
 from knowmore.estimators.living import EditableEstimator, ScoringClassifier, as_dense
 from knowmore.estimators.shell import check_mergeable, fit_copy, update_fitted
 from knowmore.examples import Examples, among
-from knowmore.kernels import AnyKernel
 from knowmore.linalg import FEWER_COLUMNS, LARGEST, LAYOUTS, UNIT, Grid, Sketch, Sums, in_units
 from knowmore.models import (
     LeftOut,
@@ -115,7 +114,7 @@ class LinearGP(EditableEstimator[Summed]):
             examples = Examples.of(as_dense(X), y, names, weights)
         self._living = self.fresh_value(examples)
 
-    def batch_value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Summed:
+    def fresh_value(self, examples: Examples, settings: Any = None) -> Summed:
         """The batch fit of examples, which are kept."""
         return Summed(_batch(self, examples.X, examples.labels, examples.weights), examples)
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
-from sklearn.gaussian_process.kernels import RBF, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
 
 from knowmore._base import (
     Array,
     Id,
     Savable,
+    a_type,
     as_ids,
     by_name,
     choice,
@@ -32,17 +34,23 @@ from knowmore.edits import Add, Edit, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput
 from knowmore.estimators import checks, shell
 from knowmore.examples import Examples, array_of_ids
-from knowmore.kernels import (
-    AnyKernel,
-    check_parameters,
-    default_kernel,
-    describe_difference,
-    rows_to_settle_width,
-)
+from knowmore.kernels import On, check_parameters, describe_difference
 from knowmore.linalg import Cholesky, Factor, Inverse
-from knowmore.models import LeftOut, check_rows, class_probabilities, loo_scores
+from knowmore.models import (
+    MODES,
+    MOST_KERNELS,
+    Choice,
+    LeftOut,
+    ModelSettings,
+    SettingsRule,
+    check_rows,
+    class_probabilities,
+    loo_scores,
+)
 
 _SOLVERS = {"cholesky": Cholesky, "inverse": Inverse}
+# Parameters that may be left to the examples.
+_CHOSEN = ("kernel", "noise", "C")
 V = TypeVar("V", bound=Editable)
 
 
@@ -64,12 +72,12 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
     Everything fitted is one frozen value V; an edit replaces it.
     """
 
-    kernel: AnyKernel | None
+    kernel: Any
     _living: V
 
     @abstractmethod
-    def batch_value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> V:
-        """The batch fit of examples with a kernel; `settled` if later edits keep the kernel."""
+    def fresh_value(self, examples: Examples, settings: ModelSettings | None = None) -> V:
+        """The batch fit of examples, with these settings or those that the examples choose."""
 
     @abstractmethod
     def _labels(self, y: Any, k: int, held: Array | None) -> Array:
@@ -98,22 +106,6 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         if not len(examples.counted):
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
         self._living = self.fresh_value(examples)
-        if self.kernel is None and isinstance(self._living.kernel, RBF):
-            checks.warn_of_scales(self, leading(examples.counted.X, self.width_for(examples)))
-
-    def fresh_value(self, examples: Examples, kernel: AnyKernel | None = None) -> V:
-        """The batch fit of examples, with this kernel or the one that `kernel_for` chooses."""
-        given = None if kernel is None else (own_kernel(kernel), True)
-        kernel, settled = given or self.kernel_for(examples)
-        check_rows(kernel, examples, self.width_for(examples))
-        return self.batch_value(kernel, examples, settled)
-
-    def kernel_for(self, examples: Examples) -> tuple[AnyKernel, bool]:
-        """The kernel of a fresh fit of examples, and whether later examples leave it as it is."""
-        if self.kernel is not None:
-            return own_kernel(self.kernel), True
-        X = leading(examples.counted.X, self.width_for(examples))
-        return default_kernel(X), rows_to_settle_width(X) is not None
 
     def width_for(self, examples: Examples) -> int | None:
         """The number of leading columns of examples that the kernel sees, None for all."""
@@ -206,15 +198,18 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         here, there = self.editable_, other.editable_
         mine, theirs = self._terms(here), other._terms(there)
         for name in mine:
-            found = _disagreement(mine[name], theirs[name])
-            if found and (name != "kernel" or (here.settled and there.settled)):
+            # Settings that both have left to their examples are those of this one.
+            left = name in _CHOSEN and all(_is_left(getattr(one, name)) for one in (self, other))
+            found = None if left else _disagreement(mine[name], theirs[name])
+            if found:
                 remedy = f"Fit both with the same {name} to merge them."
                 raise InvalidInput(f"The two models differ in {name}: {found}. {remedy}")
         new = there.examples
         if len(new):
             labels = self._labels(new.labels, len(new), here.labels)
             edit = Add(new.X, labels, new.names, new.weights)
-            _apply(self, edit, there.kernel if there.settled else None)
+            settled = there.choice is not None and there.choice.settled
+            _apply(self, edit, there.choice if settled else None)
         return self
 
     # -- queries -----------------------------------------------------------------------------
@@ -261,7 +256,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         return self.editable_.examples.ids
 
     @property
-    def kernel_(self) -> AnyKernel:
+    def kernel_(self) -> Any:
         """A copy of the kernel in use."""
         return own_kernel(self.editable_.kernel)
 
@@ -303,12 +298,12 @@ def chosen(estimator: EditableEstimator[Any], ids: Any, *, ordered: bool = True)
 def _apply(
     estimator: EditableEstimator[Any],
     edit: Edit,
-    kernel: AnyKernel | None = None,
+    choice: Choice | None = None,
     answer: Any = None,
 ) -> Any:
     """Apply an edit, and return `answer` of the fitted value after it: see `update_fitted`."""
     return shell.update_fitted(
-        estimator, "_living", lambda value: value.apply(edit, kernel), answer
+        estimator, "_living", lambda value: value.apply(edit, choice), answer
     )
 
 
@@ -414,20 +409,61 @@ class EditableRegressor(RegressorMixin, EditableEstimator[V]):
         return tags
 
 
-class LivingEstimator(EditableEstimator[Living[M]]):
-    """An editable estimator whose fitted value is a `Living` one, with a model M."""
+class ChoosingEstimator(EditableEstimator[V]):
+    """An editable estimator whose kernel and noise may be chosen by its examples."""
+
+    settings: str
 
     @abstractmethod
-    def _batch(self, kernel: AnyKernel, examples: Examples) -> M:
+    def rule_for(self, examples: Examples) -> SettingsRule:
+        """How examples choose the settings that are not given."""
+
+    @abstractmethod
+    def batch_value(self, choice: Choice, examples: Examples) -> V:
+        """The batch fit of examples with these settings."""
+
+    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
+        super()._learn(X, y, ids, sample_weight)
+        rule, counted = self._living.choice.rule, self._living.examples.counted
+        if self.kernel is None and rule.mode == "median":
+            checks.warn_of_scales(self, leading(counted.X, rule.width))
+
+    def fresh_value(self, examples: Examples, settings: ModelSettings | None = None) -> V:
+        """The batch fit of examples, with these settings or those that the examples choose."""
+        rule = self.rule_for(examples)
+        choice = rule.chosen(examples) if settings is None else rule.keeping(settings)
+        check_rows(choice.settings.kernel, examples, self.width_for(examples))
+        return self.batch_value(choice, examples)
+
+    def refresh_settings(self) -> Self:
+        """Let the examples held choose again what was not given: kernel, noise or C.
+
+        With settings="living" they always have.
+        """
+        shell.update_fitted(self, "_living", lambda value: self.fresh_value(value.examples))
+        return self
+
+    @property
+    def settings_(self) -> ModelSettings:
+        """The kernel and the noise in use, what else was tried, and which examples chose."""
+        settings: ModelSettings = self.editable_.choice.settings
+        return replace(settings, kernel=self.kernel_)
+
+
+class LivingEstimator(ChoosingEstimator[Living[M]]):
+    """An estimator whose fitted value is a `Living` one, with a model M."""
+
+    @abstractmethod
+    def _batch(self, settings: ModelSettings, examples: Examples) -> M:
         """The batch fit."""
 
     @abstractmethod
     def _prediction(self, model: M, scores: Array) -> Array:
         """The predictions that follow from these scores (m, M)."""
 
-    def batch_value(self, kernel: AnyKernel, examples: Examples, settled: bool) -> Living[M]:
+    def batch_value(self, choice: Choice, examples: Examples) -> Living[M]:
         """The batch fit of the examples that count, beside all examples."""
-        return Living.of(self._batch(kernel, examples.counted), examples, settled=settled)
+        return Living.of(self._batch(choice.settings, examples.counted), examples, choice)
 
     def _terms(self, value: Living[M]) -> dict[str, Any]:
         return self._settings(value.model)
@@ -485,7 +521,7 @@ class LivingEstimator(EditableEstimator[Living[M]]):
         # With the examples of weight zero, unless another thread has edited in the meantime.
         held = living.examples if living.examples.counted is examples else examples
         keeps = other.kernel is None and living.settled
-        fresh = other.fresh_value(held, living.kernel if keeps else None)
+        fresh = other.fresh_value(held, living.choice.settings if keeps else None)
         return cast("Self", other.holding(fresh))
 
 
@@ -508,17 +544,59 @@ def _disagreement(here: Any, there: Any) -> str | None:
     return None if here == there else f"{here!r} here, {there!r} there"
 
 
-def own_kernel(kernel: AnyKernel) -> AnyKernel:
-    """A copy of the kernel, or the function: scikit-learn's kernels can be changed from outside."""
+def own_kernel(kernel: Any) -> Any:
+    """A copy of the kernel, or the function: scikit-learn's kernels can be changed from outside.
+
+    Of several kernels in a list, a tuple of copies; a block of columns without a kernel is one of
+    several.
+    """
+    if isinstance(kernel, On) and kernel.kernel is None:
+        kernel = [kernel]
+    if isinstance(kernel, (list, tuple)):
+        return _own_kernels(kernel)
     if isinstance(kernel, Kernel):
         check_parameters(kernel)
-        return cast("Kernel", clone(kernel))
+        return clone(kernel)
     if isinstance(kernel, type):
         name = kernel.__name__
         raise InvalidInput(f"kernel={name} is a class, not a kernel. Give an instance: {name}().")
     if not callable(kernel):
         raise InvalidInput(
             f"kernel is of type {type(kernel).__name__}. Give a scikit-learn Kernel, a function of "
-            f"X (n, d) and Y (m, d) that returns (n, m), or None."
+            f"X (n, d) and Y (m, d) that returns (n, m), a list of kernels, or None."
         )
     return kernel
+
+
+def _own_kernels(kernels: Any) -> tuple[Kernel, ...]:
+    """Copies of several kernels, checked."""
+    if not 1 <= len(kernels) <= MOST_KERNELS:
+        raise InvalidInput(
+            f"kernel is a list of {len(kernels)} kernels. Give one to {MOST_KERNELS}, of which a "
+            f"weighted sum is chosen; sums of kernels can be among them."
+        )
+    for one in kernels:
+        if not isinstance(one, Kernel):
+            raise InvalidInput(
+                f"kernel is a list that has {one!r}, {a_type(one)}. Give scikit-learn kernels, or "
+                f"On(slice(begin, end)) for the kernel that suits these columns."
+            )
+        if not isinstance(one, On) or one.kernel is not None:
+            check_parameters(one)
+    return tuple(clone(one) for one in kernels)
+
+
+def _is_left(parameter: Any) -> bool:
+    """Whether a parameter leaves the choice to the examples."""
+    return parameter is None or isinstance(parameter, (str, list, tuple))
+
+
+def checked_mode(estimator: Any) -> str:
+    """The parameter `settings`, checked."""
+    found = choice("settings", estimator.settings, MODES)
+    if found == "living" and "loo" in (getattr(estimator, name, None) for name in _CHOSEN):
+        raise InvalidInput(
+            "settings='living' chooses the noise of a panel after every edit, and 'loo' once, by "
+            "all examples. Leave noise or C out, or give a number."
+        )
+    return found

@@ -1,14 +1,15 @@
 """From inputs to Gram blocks; knows neither factors nor labels."""
 
-# `standard` holds the rules of scikit-learn's kernels; it is imported for them.
-from knowmore.kernels import standard
 from knowmore.kernels.columns import On, Task, column_weights
 from knowmore.kernels.default import (
     SETTLED,
+    are_histograms,
     default_kernel,
+    median_chi_squared,
     median_rbf,
     rows_of_median,
     rows_to_settle_width,
+    spreads,
 )
 from knowmore.kernels.distances import euclidean, squared_distances
 from knowmore.kernels.histograms import (
@@ -28,6 +29,7 @@ from knowmore.kernels.rules import (
     is_positive,
     prepared,
 )
+from knowmore.kernels.standard import slopes
 
 __all__ = [
     "AdditiveChiSquared",

@@ -23,6 +23,8 @@ SETTLED = 32
 _FEW = 8
 # Sums of rows that were rounded, in half precision too, differ by less than this part.
 _ROUNDED = 1e-3
+# Units of columns have no larger exponents.
+_FAR = 1000
 # Sums from one over this to this are far from the ends of the range.
 _WIDE = 1e100
 
@@ -39,7 +41,7 @@ def default_kernel(X: Array) -> Kernel:
     RBF(length_scale=1.41)
     """
     rows = X[rows_of_median(len(X))]
-    return _median_chi_squared(rows) if are_histograms(rows) else median_rbf(rows)
+    return median_chi_squared(rows) if are_histograms(rows) else median_rbf(rows)
 
 
 def are_histograms(X: Array) -> bool:
@@ -63,10 +65,38 @@ def are_histograms(X: Array) -> bool:
     return bool(1 / _WIDE < low <= high < _WIDE and high - low <= _ROUNDED * high)
 
 
-def _median_chi_squared(X: Array) -> ChiSquared:
+def median_chi_squared(X: Array) -> ChiSquared:
+    """A chi-squared kernel whose gamma is one over the median distance between different rows."""
     D = pair_sums(Term.CHI_SQUARED, X)[np.triu_indices(len(X), 1)]
     D = D[D > 0]
     return ChiSquared(1 / float(np.median(D)) if len(D) else 1.0)
+
+
+# -- the units of columns --------------------------------------------------------------------------
+
+
+def spreads(X: Array) -> Array:
+    """A unit for each column of X (n, d), (d,): the power of two nearest to its deviation.
+
+    The unit of a column of two values is the power of two nearest to their distance, so that zeros
+    and ones stay what they are: in units of their deviation, rare categories would count most. A
+    column of one value has the unit one.
+
+    >>> spreads(np.array([[0.0, 100.0, 7.0], [1.0, 300.0, 7.0], [0.0, 200.0, 7.0]]))
+    array([ 1., 64.,  1.])
+    """
+    # In halves and units of the largest number no difference or square is out of range.
+    largest = abs(X).max(axis=0, initial=0)
+    unit = np.where(largest > 0, largest, 1.0)
+    Z = X / unit
+    low, high = Z.min(axis=0, initial=np.inf), Z.max(axis=0, initial=-np.inf)
+    two = ((low == Z) | (high == Z)).all(axis=0)
+    spread = np.where(two, high - low, Z.std(axis=0))
+    # The deviation of equal values may be rounding.
+    spread[low >= high] = 0
+    fraction, exponent = np.frexp(spread)
+    powers = exponent - (fraction < np.sqrt(0.5)) + np.round(np.log2(unit))
+    return np.where(spread > 0, 2.0 ** powers.clip(-_FAR, _FAR), 1.0)
 
 
 # -- the width ------------------------------------------------------------------------------------

@@ -154,6 +154,16 @@ RULES[sk.RBF] = RULES[sk.Matern] = _scaled(
 )
 
 
+def slopes(kernel: sk.RBF, X: Array) -> Array:
+    """S (n, n) with dk(x, z) / dx_j = -S(x, z) (x_j - z_j) / l_j^2, of RBF and Matern kernels.
+
+    >>> slopes(sk.RBF(2.0), np.array([[0.0], [2.0]])).round(2)
+    array([[1.  , 0.61],
+           [0.61, 1.  ]])
+    """
+    return _matern_profile(kernel, _squares(X, kernel.length_scale))[1]
+
+
 def matern(z: Array, nu: float, decay: Array | None = None) -> Array:
     """k for z = sqrt(2 nu) r of any shape; `decay` is exp(-z), if that is known.
 

@@ -54,6 +54,17 @@ from knowmore.models.probabilities import (
     log_marginal_likelihood,
     mislabelling,
 )
+from knowmore.models.settings import (
+    MODES,
+    MOST_KERNELS,
+    PANEL,
+    Choice,
+    ChoosingPanel,
+    ModelSettings,
+    Search,
+    SettingsRule,
+    TriedKernel,
+)
 from knowmore.models.summed import Summed, beside_rows
 from knowmore.models.targets import (
     Coding,
@@ -74,8 +85,10 @@ __all__ = [
     "LeftOut",
     "LinearModel",
     "Model",
+    "ModelSettings",
     "Summed",
     "Targets",
+    "TriedKernel",
     "Weighting",
     "class_probabilities",
     "normalised_values",

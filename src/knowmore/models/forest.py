@@ -23,11 +23,12 @@ from knowmore._base import Array, Frozen, Id, derived, enough_memory
 from knowmore.edits import Add, Edit, Remove, check_kind
 from knowmore.errors import InvalidInput, NoExamples, NotPositiveDefinite
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, default_kernel, rows_to_settle_width
+from knowmore.kernels import AnyKernel
 from knowmore.models.covariance import MANY, check_memory, max_variance
 from knowmore.models.kernel_model import KernelModel
 from knowmore.models.loo import LooScores, loo_scores
 from knowmore.models.probabilities import Trial
+from knowmore.models.settings import Choice
 from knowmore.models.trees import REMEDY, Changes, InnerNode, Leaf, Members, Tree, digest, keys_of
 from knowmore.models.unrelated import isolated
 
@@ -51,7 +52,7 @@ class Forest(Frozen):
 
     store : all examples, found by their ids
     trees : at least one, all of the same capacity
-    settled : whether the kernel is fixed; otherwise its width follows the examples
+    choice : of the settings of all leaves
     next_id : the first of the ids that the next examples get unless they are given some
     extremes : the largest kappa(x, x), the least and the largest weight of all examples so far
 
@@ -75,7 +76,7 @@ class Forest(Frozen):
     trees: tuple[Tree, ...] = field(repr=False)
     model: KernelModel
     seed: int
-    settled: bool
+    choice: Choice
     next_id: int
     extremes: tuple[float, float, float]
 
@@ -88,14 +89,19 @@ class Forest(Frozen):
         capacity: int,
         n_trees: int,
         seed: int,
-        settled: bool = True,
+        choice: Choice | None = None,
     ) -> Forest:
-        """The batch fit. `model` is of no examples and has the kernel, the noise and the coding."""
+        """The batch fit. `model` is of no examples and has the kernel, the noise and the coding.
+
+        choice : of its settings; None: they never change
+        """
+        if choice is None:
+            choice = Choice.given(model.covariance.kernel, model.covariance.noise)
         members = Members.of(examples, np.arange(len(examples)))
         store = Tree.of(digest("ids"), _SHELF, model, members, by_ids=True)
         keys = [digest(f"{seed} {tree}") for tree in range(n_trees)]
         trees = tuple(Tree.of(key, capacity, model, members) for key in keys)
-        bare = cls(store, trees, model, seed, settled, examples.next_id, (0.0, 1.0, 1.0))
+        bare = cls(store, trees, model, seed, choice, examples.next_id, (0.0, 1.0, 1.0))
         return bare.sure(members)
 
     def planted(
@@ -118,6 +124,11 @@ class Forest(Frozen):
     def kernel(self) -> AnyKernel:
         """The kernel of all leaves."""
         return self.model.covariance.kernel
+
+    @property
+    def settled(self) -> bool:
+        """Whether edits leave the settings as they are."""
+        return self.choice.settled
 
     @property
     def examples(self) -> Examples:
@@ -158,22 +169,32 @@ class Forest(Frozen):
 
     # -- edits -------------------------------------------------------------------------------
 
-    def apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Forest:
+    def apply(self, edit: Edit, choice: Choice | None = None) -> Forest:
         """The forest after an edit. An error that could come later is raised now.
 
-        kernel : if given, an unsettled kernel is replaced by this one
+        choice : if given, an unsettled choice is replaced by this one
         """
         some = self.store.first.members
         check_kind(edit, some.X, some.labels)
         with enough_memory("apply this edit", REMEDY):
             if self.settled:
                 return self._after(edit)
-            if kernel is not None or not isinstance(edit, Remove):
-                return self._anew(self.examples.apply(edit), kernel)
-            # The rest may have no usable width. Forgetting must succeed all the same.
+            if choice is not None or not isinstance(edit, Remove):
+                return self._chosen(edit, choice)
+            # The rest may choose no usable kernel. Forgetting must succeed all the same.
             with suppress(InvalidInput, NotPositiveDefinite):
-                return self._anew(self.examples.apply(edit))
+                return self._chosen(edit)
             return self._after(edit)
+
+    def _chosen(self, edit: Edit, choice: Choice | None = None) -> Forest:
+        """The forest after an edit, with the settings that its examples choose, or these."""
+        examples = self.examples.apply(edit)
+        choice = self.choice.after(examples) if choice is None else choice
+        if self.model.has(choice.settings):
+            return replace(self._after(edit), choice=choice)
+        model = self.model.follow(self.model.examples, choice.settings)
+        size = {"capacity": self.trees[0].capacity, "n_trees": len(self.trees), "seed": self.seed}
+        return Forest.of(model, examples, **size, choice=choice)
 
     def _after(self, edit: Edit) -> Forest:
         """The forest after an edit, with the same kernel: all but a few leaves are shared."""
@@ -186,11 +207,13 @@ class Forest(Frozen):
         ]
         before = Members.joined(shelves or [self.store.first.members]).examples(self.next_id)
         after = before.apply(edit)
+        choice = self.choice.without(ids) if isinstance(edit, Remove) else self.choice
         out = Members.of(before, before.rows(() if isinstance(edit, Add) else ids))
         new = Members.of(after, after.rows(() if isinstance(edit, Remove) else ids))
         changes = Changes.of(out, new)
         store, *trees = (tree.edited(changes) for tree in (self.store, *self.trees))
         changed = replace(self, store=store, trees=tuple(trees), next_id=after.next_id)
+        changed = replace(changed, choice=choice)
         return changed.sure(new)
 
     def sure(self, new: Members) -> Forest:
@@ -213,20 +236,6 @@ class Forest(Frozen):
             for leaf in self.leaves():
                 _ = leaf.current
         return replace(self, extremes=(peak, lightest, heaviest))
-
-    def _anew(self, examples: Examples, kernel: AnyKernel | None = None) -> Forest:
-        """The forest of these examples, grown anew with another kernel.
-
-        kernel : None: of their width, which is settled if there are enough of them
-        """
-        settled = True
-        if kernel is None:
-            X = examples.counted.X
-            first = rows_to_settle_width(X)
-            kernel, settled = default_kernel(X[:first]), first is not None
-        model = self.model.follow(self.model.examples, kernel)
-        size = {"capacity": self.trees[0].capacity, "n_trees": len(self.trees), "seed": self.seed}
-        return Forest.of(model, examples, **size, settled=settled)
 
     # -- asking ------------------------------------------------------------------------------
 

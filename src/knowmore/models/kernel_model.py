@@ -10,8 +10,8 @@ solve.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from knowmore.models.loo import LeaveOneOut
 from knowmore.models.probabilities import log_marginal_likelihood
 from knowmore.models.targets import Coding, Targets, in_squares, one_vs_all
 from knowmore.models.unrelated import unrelated
+
+if TYPE_CHECKING:
+    from knowmore.models.settings import ModelSettings
 
 
 @final
@@ -108,17 +111,28 @@ class KernelModel(Frozen):
         """Raise InvalidInput if there can be no model of these examples."""
         self.coding.check_examples(examples)
 
-    def is_certain(self, examples: Examples, peak: float) -> bool:
-        """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`."""
-        return self.covariance.is_well_conditioned(examples, peak)
+    def has(self, settings: ModelSettings) -> bool:
+        """Whether these are its kernel and noise."""
+        covariance = self.covariance
+        return settings.kernel is covariance.kernel and settings.noise == covariance.noise
 
-    def follow(self, examples: Examples, kernel: AnyKernel | None = None) -> KernelModel:
+    def is_certain(
+        self, examples: Examples, peak: float, settings: ModelSettings | None = None
+    ) -> bool:
+        """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`."""
+        covariance = self.covariance
+        if settings is not None and not self.has(settings):
+            covariance = replace(covariance, kernel=settings.kernel, noise=settings.noise)
+        return covariance.is_well_conditioned(examples, peak)
+
+    def follow(self, examples: Examples, settings: ModelSettings | None = None) -> KernelModel:
         """The batch fit of `examples`, by the smallest update that leads there.
 
-        kernel : if it is another one, the fit is from scratch
+        settings : another kernel or noise, with which the fit is from scratch
         """
-        if kernel is not None and kernel is not self.covariance.kernel:
-            covariance = self.covariance.anew(examples, kernel=kernel)
+        if settings is not None and not self.has(settings):
+            given = {"kernel": settings.kernel, "noise": settings.noise}
+            covariance = self.covariance.anew(examples, **given)
             return self.on(covariance, self.coding, bias=self.bias, loss=self.loss)
         since = examples.since(self.examples)
         known, asked = vars(self).get("half", self.head), vars(self).get("asked")

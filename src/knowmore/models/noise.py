@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from knowmore._base import Array, leading, remembered
@@ -68,11 +70,7 @@ def best_noise(K: Array, votes: Array, *, bias: bool) -> float | None:
     noise. Silence about a row counts as wrong, and so does a tie of classes: which of them is named
     first says nothing. None if the rows are silent about each other whatever the noise.
 
-    Examples at one row count like one of their weight w and their mean target. One
-    eigendecomposition gives the inverse for every noise: with W = diag(w)^1/2 and
-    W K W = U diag(l) U',
-
-        (K + sigma^2 diag(1 / w))^-1 = W U diag(1 / (l + sigma^2)) U' W.
+    Examples at one row count like one of their weight w and their mean target.
 
     >>> x = np.arange(20.0)
     >>> K = np.exp(-np.abs(np.subtract.outer(x, x)) / 10)
@@ -85,28 +83,44 @@ def best_noise(K: Array, votes: Array, *, bias: bool) -> float | None:
     noises = _NOISES * float(np.diagonal(K).mean())
     tried, all_silent = [], True
     weights = votes.sum(axis=1)
-    T, root = 2 * votes / weights[:, None] - 1, np.sqrt(weights)
+    T = 2 * votes / weights[:, None] - 1
+    for left in left_out_by_noise(K, T, weights, noises, bias=bias):
+        silent, loss = _judged(left, T, votes)
+        all_silent &= silent
+        tried.append(loss)
+    return float(noises[min(range(len(noises)), key=tried.__getitem__)]) if not all_silent else None
+
+
+def left_out_by_noise(
+    K: Array, T: Array, weights: Array, noises: Array, *, bias: bool
+) -> Iterator[LooMoments]:
+    """Leave-one-out for targets T (n, M) at each noise, from one eigendecomposition.
+
+    With W = diag(w)^1/2 and W K W = U diag(l) U',
+
+        (K + sigma^2 diag(1 / w))^-1 = W U diag(1 / (l + sigma^2)) U' W.
+
+    K : (n, n) without noise
+    weights : (n,), of the examples
+    """
+    root = np.sqrt(weights)
     values, U = eigh(K * np.outer(root, root))
     U *= root[:, None]
     ones, rows = np.ones(len(K)), np.arange(len(K))
-    projected = product(U.T, np.column_stack([T, ones]))
+    projected, squares = product(U.T, np.column_stack([T, ones])), U**2
     for noise in noises:
         # A tiny negative eigenvalue is rounding of zero.
         shrunk = 1 / (np.maximum(values, 0) + noise)
         solved = product(U, shrunk[:, None] * projected)
         # Eigenvectors are good to a rounding of the largest eigenvalue, not of each entry.
         scale = Scale((values[-1] + noise) / weights, noise / weights, EPS)
-        A, P = solved[:, :-1], product(U**2, shrunk)
+        A, P = solved[:, :-1], product(squares, shrunk)
         if bias:
             border = Border(ones, solved[:, -1])
             (A, offsets), P = border.eliminated(T, A), border.inverse_diagonal(P)
-            left = with_bias(leave_out(P, A, T, rows, scale), T, rows, border, offsets)
+            yield with_bias(leave_out(P, A, T, rows, scale), T, rows, border, offsets)
         else:
-            left = leave_out(P, A, T, rows, scale)
-        silent, loss = _judged(left, T, votes)
-        all_silent &= silent
-        tried.append(loss)
-    return float(noises[min(range(len(noises)), key=tried.__getitem__)]) if not all_silent else None
+            yield leave_out(P, A, T, rows, scale)
 
 
 def _judged(left: LooMoments, T: Array, votes: Array) -> tuple[bool, tuple[float, float]]:

@@ -36,6 +36,8 @@ _STEPS, _PRECISELY = 8, {"xatol": 1e-6}
 _HARD = 0.015
 # Newton's method ends where a step would lower the loss by less; it takes about ten.
 _SETTLED, _TURNS = 1e-16, 100
+# How precisely the logarithm of a temperature is sought to compare candidates.
+_ROUGHLY = 1e-3
 # Scores that are drawn have longer tails than a Gaussian: the degrees of freedom of Student's t,
 # a choice by experience.
 _FREEDOM = 5.0
@@ -170,6 +172,41 @@ def best_temperature(logs: Array, classes: Array, weights: Array | None = None) 
     if slope(_REACH) <= 0:
         return float(np.exp(-_REACH))
     return float(np.exp(-brentq(slope, -_REACH, _REACH)))
+
+
+def sharpest(logs: Array, codes: Array, weights: Array) -> tuple[Array, Array]:
+    """The mean log loss under the best temperature, and the temperature, (s,) each.
+
+    For s sets of logarithms at once: logs (s, n, M), codes (n,), weights (n,). The loss is that of
+    `best_temperature`, found by Newton's method to a thousandth of the temperature.
+
+    >>> logs = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
+    >>> loss, temperature = sharpest(logs[None], np.array([0, 1, 1]), np.ones(3))
+    >>> loss.round(3), temperature.round(2)
+    (array([0.655]), array([2.19]))
+    """
+    logs = logs - logs.max(axis=2, keepdims=True)
+    own = logs[:, np.arange(len(codes)), codes]
+    u = np.zeros(len(logs))
+    low, high = np.full(len(logs), -_REACH), np.full(len(logs), _REACH)
+    for _ in range(_TURNS):
+        s = np.exp(u)[:, None]
+        p = np.exp(s[:, :, None] * logs)
+        total, first, second = p.sum(axis=2), (p * logs).sum(axis=2), (p * logs**2).sum(axis=2)
+        mean = first / total
+        slope = (s * (mean - own)) @ weights + u / _SPREAD**2
+        bend = (s**2 * (second / total - mean**2)) @ weights + slope - u / _SPREAD**2
+        bend += 1 / _SPREAD**2
+        low, high = np.where(slope <= 0, u, low), np.where(slope > 0, u, high)
+        step = np.where(bend > 0, -slope / np.where(bend > 0, bend, 1.0), -np.sign(slope))
+        new = u + step.clip(-2, 2)
+        new = np.where((new > low) & (new < high), new, (low + high) / 2)
+        done, u = abs(new - u).max() < _ROUGHLY, new
+        if done:
+            break
+    s = np.exp(u)[:, None]
+    loss = np.log(np.exp(s[:, :, None] * logs).sum(axis=2)) - s * own
+    return loss @ weights / weights.sum(), np.exp(-u)
 
 
 # -- rows that are not there --------------------------------------------------------------------

@@ -51,7 +51,8 @@ class Summed:
 
     # The kernel x'y, which no edit changes.
     kernel: ClassVar[AnyKernel] = DotProduct(0.0)
-    settled: ClassVar[bool] = True
+    # It chooses its noise by the sums, at every question.
+    choice: ClassVar[None] = None
 
     model: LinearModel
     rows: RowsById | None = None
@@ -112,11 +113,8 @@ class Summed:
         """The model. One of no rows raises NoExamples at the first question."""
         return self.model
 
-    def apply(self, edit: Edit, kernel: AnyKernel | None = None) -> Summed:
-        """The value after an edit. An error that could come later is raised now.
-
-        kernel : there is no other one
-        """
+    def apply(self, edit: Edit, choice: None = None) -> Summed:
+        """The value after an edit. An error that could come later is raised now."""
         check_kind(edit, np.empty((0, len(self.model.grid))), self.labels)
         rows = self.examples
         with enough_memory("apply this edit", FEWER_COLUMNS):

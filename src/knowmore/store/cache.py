@@ -177,7 +177,7 @@ class FactorCache:
             head = _head(file, about, factor.dtype, coded.basis.shape)
             target = replace(target, head=head)
         after: Any = target if model is first else model.with_target(target, counted)
-        return Living.of(after, examples, settled=bool(state["settled"]))
+        return Living.of(after, examples, kinds.choice_of(estimator, state, examples))
 
     def _factor(
         self, file: File, dtype: np.dtype[Any], solver: str, size: int, n: int
@@ -335,11 +335,12 @@ def _alike(here: tuple[Array, Array], there: tuple[Array, Array]) -> int:
 def _shared(about: dict[str, Any], stored: bytes, estimator: Any, vectors: Array) -> int:
     """The number of leading rows of a stored factor that belong to an estimator's model."""
     living = estimator.editable_
-    # The model may have to follow the latest edits, which leave its noise and its weighting, but
-    # a one-shot model chooses its noise anew.
+    # The model may have to follow the latest edits, which leave its weighting, but a one-shot model
+    # chooses its noise anew.
     one_shot = _factored(living.model) is not living.model
     covariance = _factored(living.current if one_shot else living.model).covariance
-    key = _key(living.kernel, covariance.noise, covariance.factor)
+    noise = covariance.noise if one_shot else living.choice.settings.noise
+    key = _key(living.kernel, noise, covariance.factor)
     if about["key"] != key or not isinstance(covariance.factor, Cholesky):
         return 0
     numbers = vectors[living.examples.weights > 0]

@@ -147,15 +147,17 @@ class EditContext:
         if leaves and estimator.kernel is not None:
             return replace(value.apply(edit), next_id=self._next_id(ids))
         rest = _renewed(value.examples.apply(edit), self._next_id(ids))
-        kernel, settled = estimator.kernel_for(rest)
-        if kernel != value.kernel or not kinds.keeps_noise(estimator):
+        if len(rest.counted) < 2:
+            return kinds.chosen_by(estimator, rest).editable_
+        choice = estimator.rule_for(rest).chosen(rest)
+        if not choice.settings.agree(value.choice.settings):
             return kinds.chosen_by(estimator, rest).editable_
         if leaves:
-            value = replace(value, settled=True).apply(edit)
-            return replace(value, settled=settled, next_id=rest.next_id)
+            value = replace(value, choice=replace(value.choice, settled=True)).apply(edit)
+            return replace(value, choice=choice, next_id=rest.next_id)
         value.model.check_examples(rest.counted)
         model = replace(value, examples=rest, reserve=[]).current
-        return Living.of(model, rest, settled=settled)
+        return Living.of(model, rest, choice)
 
     def _next_id(self, ids: tuple[Id, ...]) -> int:
         """The number that an estimator gives to the next example when these are forgotten."""

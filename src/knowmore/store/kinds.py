@@ -42,7 +42,7 @@ from knowmore.estimators import (
 )
 from knowmore.examples import Examples
 from knowmore.linalg import Earlier, Grid, Sums
-from knowmore.models import Forest, KernelModel, LinearModel, Summed
+from knowmore.models import Choice, Forest, KernelModel, LinearModel, ModelSettings, Summed
 from knowmore.transfer import NPlusOneClassifier, OneShotClassifier, Scores
 
 # Kinds that hold examples with ids, or whose rows a file can hold for them.
@@ -74,11 +74,16 @@ _APART: Final = {"supports", "semantics", "source"}
 # Parameters that leave-one-out over the first examples may choose.
 _BY_LOO: Final = ("C", "noise")
 # Parameters that files of earlier versions lack: they have their defaults.
-_LATER: Final = {"probability", "loss", "y_resolution"}
+_LATER: Final = {"probability", "loss", "y_resolution", "settings"}
 # Parameters of files of earlier versions that have no meaning any more.
 _GONE: Final = {"y_limit"}
 # What models did before they had these parameters: files of that time do not name them.
 _BEFORE: Final[dict[str, dict[str, Any]]] = {
+    "gp": {"settings": "median"},
+    "gp-regression": {"settings": "median"},
+    "lssvm": {"settings": "median"},
+    "forest": {"settings": "median"},
+    "forest-regression": {"settings": "median"},
     "n-plus-one": {"scaled": False},
     "one-shot": {"prior": 0.0, "members": 1},
 }
@@ -224,14 +229,24 @@ def state(estimator: Any) -> dict[str, Any]:
         targets = None if model.classes else [] if model.flat else [len(model.names)]
         return {"grid": plain(model.sums.grid), "targets": targets}
     held = estimator.editable_
-    noise = held.model.covariance.noise
-    return {"kernel": plain(held.kernel), "settled": held.settled, "noise": float(noise)}
+    return {
+        "kernel": plain(held.kernel),
+        "settled": held.settled,
+        "noise": noise_in_use(held, kind_of(estimator)),
+    }
+
+
+def noise_in_use(held: Any, kind: str) -> float:
+    """The noise of a fitted value; a one-shot model chooses its own."""
+    if capabilities(kind).has_supports:
+        return float(held.model.covariance.noise)
+    return float(held.choice.settings.noise)
 
 
 def chosen_by(estimator: Any, examples: Examples) -> Any:
     """A copy that is fitted to these examples as `fit` would: they choose what is not given.
 
-    A single example chooses no noise by leave-one-out: it is one then.
+    A single example has none beside it to leave out: "loo" is a noise of one then.
     estimator : it has noted its columns
     """
     # Sums choose the noise again after every edit.
@@ -245,11 +260,6 @@ def in_file(estimator: Any) -> Any:
     if not capabilities(kind_of(estimator)).has_sums:
         return estimator
     return estimator.holding(replace(estimator.editable_, rows=None))
-
-
-def keeps_noise(estimator: Any) -> bool:
-    """Whether removing examples leaves the noise as it is: it is not chosen by leave-one-out."""
-    return all(getattr(estimator, name, None) != "loo" for name in _BY_LOO)
 
 
 def without_loo(estimator: Any) -> Any:
@@ -286,12 +296,18 @@ def living(
     estimator: EditableEstimator[Any], found: dict[str, Any], examples: Examples
 ) -> Living[Any] | Forest:
     """The batch fit of these examples in a state."""
-    kernel, settled = valued(found["kernel"]), bool(found["settled"])
+    choice = choice_of(estimator, found, examples)
     if not capabilities(kind_of(estimator)).has_factor:
-        fitted: Living[Any] | Forest = estimator.batch_value(kernel, examples, settled)
+        fitted: Living[Any] | Forest = unnamed(estimator).batch_value(choice, examples)
         return fitted
     model: Any = skeleton(estimator, found, examples.counted)
-    return Living.of(model.follow(examples.counted), examples, settled=settled)
+    return Living.of(model.follow(examples.counted), examples, choice)
+
+
+def choice_of(estimator: Any, found: dict[str, Any], examples: Examples) -> Choice:
+    """The choice of a state: settings that were chosen, and the rule that edits follow."""
+    settings = ModelSettings(valued(found["kernel"]), float(found["noise"]))
+    return Choice(estimator.rule_for(examples), settings, settled=bool(found["settled"]))
 
 
 def skeleton(estimator: EditableEstimator[Any], found: dict[str, Any], examples: Examples) -> Any:
@@ -299,15 +315,13 @@ def skeleton(estimator: EditableEstimator[Any], found: dict[str, Any], examples:
 
     A one-shot model follows nothing that has not both classes, and is small: it is the whole.
     """
-    kernel, noise = valued(found["kernel"]), float(found["noise"])
-    # The state has the noise: these examples must not choose it again.
-    estimator, few = without_loo(unnamed(estimator)), _few(examples)
+    estimator, few = unnamed(estimator), _few(examples)
     if capabilities(kind_of(estimator)).has_supports:
-        return estimator.batch_value(kernel, examples, True).model
-    model: KernelModel = estimator.batch_value(kernel, few, True).model
+        return estimator.batch_value(choice_of(estimator, found, examples), examples).model
+    model: KernelModel = estimator.batch_value(choice_of(estimator, found, few), few).model
     nothing = Examples.of(examples.X[:0], examples.labels[:0])
     factor = model.covariance.factor.delete(np.arange(len(few)))
-    covariance = replace(model.covariance, noise=noise, examples=nothing, factor=factor)
+    covariance = replace(model.covariance, examples=nothing, factor=factor)
     # Keep the coding of the few: no examples may have no coding.
     return replace(model, covariance=covariance, head=model.coded.basis[:0])
 

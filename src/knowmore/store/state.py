@@ -291,12 +291,14 @@ def _followed(
     if not can.has_supports and state["noise"] != value.model.covariance.noise:
         return None
     examples = _joined(file, facts, live, before, value.examples)
-    kernel, settled = valued(state["kernel"]), bool(state["settled"])
-    if describe_difference(kernel, value.kernel) is not None:
-        return Living.of(value.current.follow(examples.counted, kernel), examples, settled=settled)
+    choice = kinds.choice_of(before.estimator, state, examples)
+    if describe_difference(choice.settings.kernel, value.kernel) is not None:
+        followed = value.current.follow(examples.counted, choice.settings)
+        return Living.of(followed, examples, choice)
+    choice = replace(value.choice, settled=choice.settled)
     covariance = value.model.covariance
     peak = max(value.peak, max_variance(covariance.kernel, covariance.seen(examples.X)))
-    after: Living[Any] = replace(value, examples=examples, settled=settled, peak=peak, reserve=[])
+    after: Living[Any] = replace(value, examples=examples, choice=choice, peak=peak, reserve=[])
     _ = after.current
     return after
 

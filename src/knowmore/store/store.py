@@ -765,8 +765,8 @@ def _refitted(work: FileEdit, unfitted: Any) -> Any:
             return kinds.linear(unfitted, held.facts["state"], held.estimator.model_.sums)
         return kinds.chosen_by(unfitted, work.context.read(tuple(held.index)))
     living = held.estimator.editable_
-    keeps = unfitted.kernel is None and living.settled
-    return unfitted.holding(unfitted.fresh_value(living.examples, living.kernel if keeps else None))
+    keeps = living.choice.settings if unfitted.kernel is None and living.settled else None
+    return unfitted.holding(unfitted.fresh_value(living.examples, keeps))
 
 
 def _turn(session: Session, turn: Callable[[Journal], Row]) -> Entry:

@@ -18,6 +18,7 @@ from knowmore.models import (
     Covariance,
     KernelModel,
     LooScores,
+    ModelSettings,
     Targets,
     Trial,
     explained,
@@ -118,13 +119,18 @@ class OneShot(Frozen):
         """The label of the class to learn; None if there are no examples."""
         return self.rule.positive(self.examples.labels)
 
-    def follow(self, examples: Examples, kernel: AnyKernel | None = None) -> OneShot:
+    def has(self, settings: ModelSettings) -> bool:
+        """Whether this is its kernel; the noise it chooses itself."""
+        return settings.kernel is self.covariance.kernel
+
+    def follow(self, examples: Examples, settings: ModelSettings | None = None) -> OneShot:
         """The batch fit of `examples`: noise, support and rho are chosen again.
 
-        kernel : another one is for the supports too
+        settings : another kernel is for the supports too
         """
-        if kernel is None or kernel is self.covariance.kernel:
+        if settings is None or self.has(settings):
             return self.fitted(examples, tuple(self.candidates))
+        kernel = settings.kernel
         supports = tuple(Support.of(kernel, one.name, one.X) for one in self.supports)
         names = [one.name for one in self.candidates]
         model = OneShot.of(kernel, examples, supports, lambda _: names, self.rule)
@@ -240,7 +246,9 @@ class OneShot(Frozen):
             )
         self._check_duplicates(examples, tuple(self.candidates))
 
-    def is_certain(self, examples: Examples, peak: float) -> bool:
+    def is_certain(
+        self, examples: Examples, peak: float, settings: ModelSettings | None = None
+    ) -> bool:
         """Whether `follow` is sure to succeed for examples of kappa(x, x) at most `peak`.
 
         The noise, adaptive noise at its largest, has to outweigh the rounding in every pair. The
@@ -248,12 +256,10 @@ class OneShot(Frozen):
         n (peak + noise) / noise; 1 - s is at least the reciprocal of that. So its square must stay
         below 1 / (n eps).
         """
-        if not is_positive(self.covariance.kernel):
+        kernel = self.covariance.kernel if settings is None else settings.kernel
+        if not is_positive(kernel):
             return False
-        weights, noise = (
-            examples.weights,
-            _largest_noise(self.rule, self.covariance.kernel, examples),
-        )
+        weights, noise = examples.weights, _largest_noise(self.rule, kernel, examples)
         n = len(examples) + max((len(one.X) for one in self.supports), default=0)
         peak = max([peak, *(float(np.diagonal(one.K).max()) for one in self.supports)])
         least, most = noise / weights.max(initial=1), noise / weights.min(initial=1)

@@ -14,9 +14,16 @@ import numpy as np
 from knowmore._base import Array, a_type, choice, number, whole_number
 from knowmore._living import Living
 from knowmore.errors import InvalidInput, InvalidType, RepeatedId, UnknownId
-from knowmore.estimators import EditableClassifier, LivingEstimator, check_meaning, update_fitted
+from knowmore.estimators import (
+    EditableClassifier,
+    LivingEstimator,
+    check_meaning,
+    own_kernel,
+    update_fitted,
+)
 from knowmore.examples import Examples
 from knowmore.kernels import AnyKernel
+from knowmore.models import ModelSettings, SettingsRule, one_vs_all
 from knowmore.transfer.choice import CRITERIA, SEARCHES, Ranking, Rule, Support
 from knowmore.transfer.dependent import OneShot
 
@@ -187,7 +194,13 @@ class OneShotClassifier(EditableClassifier[Living[OneShot]], LivingEstimator[One
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _batch(self, kernel: AnyKernel, examples: Examples) -> OneShot:
+    def rule_for(self, examples: Examples) -> SettingsRule:
+        """The kernel, if none is given; the noise follows from the support."""
+        kernel = None if self.kernel is None else own_kernel(self.kernel)
+        return SettingsRule(kernel, 0.0, "median", one_vs_all)
+
+    def _batch(self, settings: ModelSettings, examples: Examples) -> OneShot:
+        kernel = settings.kernel
         check_meaning(self.probability)
         choice("criterion", self.criterion, CRITERIA)
         choice("unknown", self.unknown, ("raise", "keep"))

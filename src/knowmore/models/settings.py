@@ -1,0 +1,641 @@
+"""The settings that nobody gave: kernel and noise, chosen by the examples.
+
+A panel of at most 256 examples chooses, those with the smallest hashes of their ids. A hash does
+not depend on history, and the search is over a fixed grid: so the settings are a function of the
+set of examples, and the law includes them.
+
+A candidate is judged by leave-one-out in closed form, for all noises at once. Classes: by the log
+loss of the probabilities, under the best temperature. Values: by the log density of the targets,
+under the best amplitude. The grid is coarse, in powers of two. It has three questions in turn:
+
+1. Columns as they are, or each in units of its spread.
+2. The kind of kernel, and its width as a multiple of the median distance.
+3. One step of a metric: columns along which the scores are steeper count more. Only the diagonal,
+   and one step, since leave-one-out has seen the labels (Radhakrishnan et al., 2024, call it the
+   average gradient outer product).
+
+A prior that weighs less than one example prefers middle widths and noises: it decides where there
+are few examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern
+
+from knowmore._base import Array, Id, TableAnswer, leading
+from knowmore.errors import InvalidInput
+from knowmore.examples import Examples
+from knowmore.kernels import (
+    AnyKernel,
+    ChiSquared,
+    HistogramIntersection,
+    On,
+    are_histograms,
+    corner,
+    default_kernel,
+    median_chi_squared,
+    median_rbf,
+    rows_to_settle_width,
+    slopes,
+    spreads,
+)
+from knowmore.linalg import product
+from knowmore.models.loo import LooMoments, silenced
+from knowmore.models.noise import left_out_by_noise, noise_by_loo
+from knowmore.models.probabilities import log_chances, log_density, sharpest
+from knowmore.models.targets import Coding, Weighting
+from knowmore.models.trees import keys_of
+
+# When settings that are not given are chosen: see `SettingsRule`.
+MODES = ("first", "living", "median")
+# The examples that choose: twice as many choose hardly better, at five times the cost.
+PANEL = 256
+# With this many examples a choice is good enough to stay.
+ENOUGH = 128
+# The most kernels of a weighted sum: it has 330 candidates then.
+MOST_KERNELS = 8
+# Noises as multiples of the mean kappa(x, x); values are often more exact than labels.
+_NOISES, _NOISES_OF_VALUES = 10.0 ** np.arange(-3, 1.5, 0.5), 10.0 ** np.arange(-4, 1.5, 0.5)
+# Exponents of the widths beside the median distance.
+_WIDTHS = (-2, -1, 0, 1, 2)
+# The middle of the prior: the exponent of the width, the noise; its deviations from there.
+_MIDDLE, _LIKELY, _SPREAD = 1, 0.1, 2.0
+# The least slope that counts, beside the steepest column's, and the power of the metric.
+_FLAT, _POWER = 1e-4, 0.25
+# Amplitudes are powers of this, so that rounding does not move them.
+_STEP = 2.0**0.125
+# Weights of several kernels are multiples of one over this.
+_SHARES = 4
+# A model of one class has this part of the median distance for a width, and this noise.
+_NARROW, _CERTAIN = 0.5, 0.01
+# Bounds of parameters are so many times larger and smaller.
+_REACH = 1e5
+# Orders of the Matern kernels, of which the last is RBF; the one that is tried first.
+_ORDERS, _FIRST = {"exponential": 0.5, "Matern 3/2": 1.5, "RBF": np.inf}, "Matern 3/2"
+
+
+class TriedKernel(NamedTuple):
+    """A kernel at its best noise.
+
+    kind, columns : in words
+    width : beside the median distance, one if there is none
+    loss : by leave-one-out, a mean over the panel; smaller is better
+    prior : what the prior adds
+    """
+
+    kernel: AnyKernel
+    noise: float
+    kind: str
+    columns: str
+    width: float
+    loss: float
+    prior: float
+
+    @property
+    def total(self) -> float:
+        """What is compared."""
+        return self.loss + self.prior
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelSettings(TableAnswer):
+    """The kernel and the noise of a model, and how they were chosen.
+
+    kernel, noise : in use; noise is 1 / C of a least-squares SVM
+    candidates : what was tried, the best first; empty if nothing was chosen by leave-one-out
+    ids : of the examples that chose and are held
+    measure : of the losses
+    """
+
+    kernel: AnyKernel
+    noise: float
+    candidates: tuple[TriedKernel, ...] = ()
+    ids: tuple[Id, ...] = ()
+    measure: str = ""
+
+    def agree(self, other: ModelSettings) -> bool:
+        """Whether kernel and noise are the same."""
+        return bool(self.noise == other.noise and self.kernel == other.kernel)
+
+    def _columns(self) -> dict[str, Array]:
+        names = ("kind", "columns", "width", "noise", "loss")
+        return {name: np.array([getattr(one, name) for one in self.candidates]) for name in names}
+
+    def _summary(self) -> str:
+        used = f"{self.kernel!r}, noise={self.noise:.4g}"
+        if not self.candidates:
+            return used
+        return f"{used}; of {len(self.candidates)} candidates, by {self.measure}"
+
+
+# -- the examples that choose ---------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ChoosingPanel:
+    """The examples that choose, in the order of the hashes of their ids.
+
+    serials (k,), labels (k,) or (k, q) : of these
+    keys : their hashes, (k,), ascending
+    last : the largest serial number that was looked at
+    """
+
+    serials: Array
+    labels: Array
+    keys: Array
+    last: int
+
+    @classmethod
+    def of(cls, counted: Examples) -> ChoosingPanel:
+        """The panel of examples of a weight above zero."""
+        return cls._first(counted, np.arange(len(counted)), keys_of(counted.names))
+
+    @classmethod
+    def _first(cls, counted: Examples, rows: Array, keys: Array) -> ChoosingPanel:
+        order = np.lexsort((rows, keys))[:PANEL]
+        rows = rows[order]
+        last = int(counted.serials.max(initial=-1))
+        columns = counted.serials[rows], counted.labels[rows], keys[order]
+        return cls(*columns, last)
+
+    def rows(self, counted: Examples) -> Array:
+        """The rows of the panel among the examples that it was taken from, (k,)."""
+        return np.searchsorted(counted.serials, self.serials)
+
+    def after(self, counted: Examples) -> ChoosingPanel:
+        """The panel of other examples; itself if they have the same. Edits seldom touch it."""
+        serials = counted.serials
+        at = np.searchsorted(serials, self.serials).clip(max=max(len(serials) - 1, 0))
+        new = np.flatnonzero(serials > self.last)
+        if not len(serials) or not np.array_equal(serials[at], self.serials):
+            # Some have left: others that were not looked at follow.
+            return ChoosingPanel.of(counted)
+        keys = keys_of([counted.columns.ids.view[row] for row in new])
+        if len(self.serials) < PANEL or (keys < self.keys[-1]).any():
+            rows, keys = np.append(at, new), np.append(self.keys, keys)
+            return (
+                ChoosingPanel._first(counted, rows, keys)
+                if len(new)
+                else self._labelled(counted, at)
+            )
+        return self._labelled(counted, at)
+
+    def _labelled(self, counted: Examples, rows: Array) -> ChoosingPanel:
+        labels, last = counted.labels[rows], int(counted.serials.max(initial=-1))
+        if last == self.last and np.array_equal(labels, self.labels):
+            return self
+        return replace(self, labels=labels, last=last)
+
+    def chose(self, other: ChoosingPanel) -> bool:
+        """Whether another panel has the same examples with the same labels."""
+        same = np.array_equal(self.serials, other.serials)
+        return same and np.array_equal(self.labels, other.labels)
+
+
+# -- what is left to choose, and when -------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SettingsRule:
+    """What an estimator gives, and how its examples choose the rest.
+
+    kernel : given; several for a weighted sum of them; or None
+    noise : given; "loo" for the best by the accuracy of all examples; or None
+    mode : "first", chosen once there are enough examples; "living", after every edit; "median",
+        the default kernel at the median distance, once there are a few
+    coding, weighting, bias : of the model
+    usual : the noise where nothing chooses it
+    width : the number of leading columns that the kernel sees, None for all
+    name : of the parameter that is the noise
+    """
+
+    kernel: AnyKernel | tuple[Kernel, ...] | None
+    noise: float | str | None
+    mode: str
+    coding: Coding
+    weighting: Weighting = field(default_factory=Weighting)
+    bias: bool = False
+    usual: float = 0.1
+    width: int | None = None
+    name: str = "noise"
+
+    @property
+    def is_given(self) -> bool:
+        """Whether nothing is left to choose."""
+        several = isinstance(self.kernel, tuple)
+        return self.kernel is not None and not several and isinstance(self.noise, float)
+
+    def settles(self, examples: Examples) -> int | None:
+        """How many of the first examples that count make a choice that stays; None: not yet."""
+        one = self.kernel is not None and not isinstance(self.kernel, tuple)
+        if one and (self.noise is not None or self.mode == "median"):
+            return 0
+        counted = examples.counted
+        if self.mode == "median":
+            return rows_to_settle_width(leading(counted.X, self.width))
+        if self.mode == "living" or len(counted) < ENOUGH:
+            return None
+        labels, X = counted.labels, leading(counted.X, self.width)
+        rows = [_second(labels), _second(X)]
+        return None if None in rows else max(ENOUGH, *(row for row in rows if row is not None))
+
+    def chosen(self, examples: Examples, before: Choice | None = None) -> Choice:
+        """The choice of these examples.
+
+        before : the choice before an edit, which stays if the same panel made it. What settles a
+            choice is the first examples that are enough, so that adding many at once is the same as
+            adding them one by one. Without it all examples choose: this is a fit.
+        """
+        first = self.settles(examples)
+        if self.is_given:
+            return Choice(self, self._fixed())
+        counted = examples.counted
+        if not len(counted) and before is not None:
+            # Nothing is left to choose by; the next examples choose anew.
+            return before
+        if before is not None and first is not None:
+            counted = counted.without(np.arange(first, len(counted)))
+        if self.mode == "median" or (first == 0 and isinstance(self.noise, str)):
+            return Choice(self, self._median(counted, before), None, first is not None)
+        known = None if before is None else before.panel
+        panel = ChoosingPanel.of(counted) if known is None else known.after(counted)
+        if before is not None and known is not None and known.chose(panel):
+            settings = before.settings
+        else:
+            settings = self._searched(counted, panel, before)
+        return Choice(self, settings, None if first is not None else panel, first is not None)
+
+    def keeping(self, settings: ModelSettings) -> Choice:
+        """The choice of these settings, but for a noise that is given."""
+        noise = self.noise if isinstance(self.noise, float) else settings.noise
+        return Choice(self, replace(settings, noise=noise))
+
+    def at(self, kernel: AnyKernel) -> ModelSettings:
+        """The settings with this kernel, and the noise that is given or usual."""
+        return ModelSettings(kernel, self.noise if isinstance(self.noise, float) else self.usual)
+
+    def _fixed(self) -> ModelSettings:
+        assert self.kernel is not None
+        assert not isinstance(self.kernel, tuple)
+        assert isinstance(self.noise, float)
+        return ModelSettings(self.kernel, self.noise)
+
+    def _noise(self, kernel: AnyKernel, counted: Examples, before: Choice | None) -> float:
+        """The noise where no search chooses it."""
+        if isinstance(self.noise, float):
+            return self.noise
+        if self.noise is None:
+            return self.usual
+        if before is not None:
+            return before.settings.noise
+        return noise_by_loo(
+            self.name, kernel, counted, self.weighting, bias=self.bias, width=self.width
+        )
+
+    def _median(self, counted: Examples, before: Choice | None) -> ModelSettings:
+        kernel = self.kernel
+        if kernel is None:
+            kernel = default_kernel(leading(counted.X, self.width))
+            if before is not None and kernel == before.settings.kernel:
+                kernel = before.settings.kernel
+        assert not isinstance(kernel, tuple)
+        return ModelSettings(kernel, self._noise(kernel, counted, before))
+
+    def _searched(
+        self, counted: Examples, panel: ChoosingPanel, before: Choice | None
+    ) -> ModelSettings:
+        rows = panel.rows(counted)
+        some = Examples.of(counted.X[rows], counted.labels[rows], None, counted.weights[rows])
+        one_class = self.coding(counted).classes and _second(counted.labels) is None
+        found = Search.of(self, some, one_class).run()
+        ids = tuple(counted.columns.ids.view[row] for row in rows)
+        noise, kernel = found.noise, found.kernel
+        if isinstance(self.noise, str):
+            noise = self._noise(kernel, counted, before)
+        # An equal kernel is the same object, so that a factor stays.
+        if before is not None and kernel == before.settings.kernel:
+            kernel = before.settings.kernel
+        return replace(found, kernel=kernel, noise=noise, ids=ids)
+
+
+def _second(values: Array) -> int | None:
+    """The number of first rows of values (n,) or (n, q) of which two differ; None if all agree."""
+    differs = np.not_equal(values, values[:1]).reshape(len(values), -1).any(axis=1)
+    return int(differs.argmax()) + 1 if differs.any() else None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The settings of a model, and how they follow its examples.
+
+    rule : None if they never change
+    panel : the examples that chose; None if the choice is settled, or made otherwise
+    settled : whether later edits leave the settings as they are
+    """
+
+    rule: SettingsRule | None
+    settings: ModelSettings
+    panel: ChoosingPanel | None = None
+    settled: bool = True
+
+    @classmethod
+    def given(cls, kernel: AnyKernel, noise: float) -> Choice:
+        """Settings that never change."""
+        return cls(None, ModelSettings(kernel, noise))
+
+    def after(self, examples: Examples) -> Choice:
+        """The choice after an edit."""
+        if self.settled or self.rule is None:
+            return self
+        return self.rule.chosen(examples, self)
+
+    def without(self, ids: Iterable[Id]) -> Choice:
+        """The choice, without the names of examples that leave."""
+        gone = set(ids)
+        if gone.isdisjoint(self.settings.ids):
+            return self
+        kept = tuple(one for one in self.settings.ids if one not in gone)
+        return replace(self, settings=replace(self.settings, ids=kept))
+
+
+# -- the search -----------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A kernel that a search tries.
+
+    kind, columns, step : in words, and the exponent of the width beside the median distance
+    units : of the columns, (d,), in which distances are measured; None: no such distances
+    free : whether an amplitude may be chosen
+    """
+
+    kernel: Any
+    kind: str
+    columns: str = ""
+    step: int = _MIDDLE
+    units: Array | None = None
+    free: bool = True
+
+
+class Judged(NamedTuple):
+    """A kernel that was tried, and its best noise without an amplitude."""
+
+    candidate: TriedKernel
+    shape: Shape
+    noise: float
+
+
+@final
+@dataclass(eq=False)
+class Search:
+    """A search among kernels and noises for the examples of a panel, X (n, d).
+
+    T : the targets, (n, M)
+    codes : (n,), the columns of the labels; None for values
+    weights : (n,)
+    one_class : whether the model has a single class
+    """
+
+    rule: SettingsRule
+    X: Array
+    T: Array
+    codes: Array | None
+    weights: Array
+    one_class: bool = False
+    tried: list[Judged] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, rule: SettingsRule, some: Examples, one_class: bool) -> Search:
+        """The search of a panel."""
+        targets = rule.coding(some)
+        codes = np.searchsorted(targets.names, some.labels) if targets.classes else None
+        X = np.asarray(leading(some.X, rule.width), dtype=float)
+        # A forest has one column more, for classes without examples.
+        T, weights = targets.T[:, : len(targets.names)], rule.weighting(some)
+        return cls(rule, X, T, codes, weights, one_class)
+
+    def run(self) -> ModelSettings:
+        """The best settings."""
+        kernel = self.rule.kernel
+        if len(self.T) < 2 or (self.T[0] == self.T).all():
+            return self._unjudged()
+        with np.errstate(all="ignore"):
+            if isinstance(kernel, tuple):
+                self._sums(kernel)
+            elif kernel is not None:
+                self._try([Shape(kernel, "given", free=False)])
+            elif are_histograms(self.X):
+                self._histograms()
+            else:
+                self._distances()
+        if not self.tried:
+            return self._unjudged()
+        ranked = sorted((one.candidate for one in self.tried), key=lambda one: one.total)
+        measure = "leave-one-out log density, negative" * (self.codes is None)
+        measure = measure or "leave-one-out log loss"
+        return ModelSettings(ranked[0].kernel, ranked[0].noise, tuple(ranked), measure=measure)
+
+    def _unjudged(self) -> ModelSettings:
+        """Settings by the features alone, where leave-one-out says nothing.
+
+        A model of one class recognises what is not of it, by a narrow kernel and little noise.
+        """
+        kernel, narrow = self.rule.kernel, self.one_class
+        usual = _CERTAIN if narrow and kernel is None else self.rule.usual
+        if isinstance(kernel, tuple):
+            parts = [self._part(one) for one in kernel]
+            kernel = _summed([(1 / len(parts), part) for part in parts])
+        elif kernel is None and are_histograms(self.X):
+            kernel = median_chi_squared(self.X)
+        elif kernel is None:
+            units = spreads(self.X)
+            kernel = _of_distance("RBF", units * (self._median(units) * _NARROW**narrow))
+        noise = self.rule.noise
+        return ModelSettings(kernel, noise if isinstance(noise, float) else usual)
+
+    # -- kernels -----------------------------------------------------------------------------
+
+    def _histograms(self) -> None:
+        """Try chi-squared kernels of some widths, and intersection."""
+        width = 2.0 ** np.round(-np.log2(median_chi_squared(self.X).gamma))
+        for step in _WIDTHS:
+            self._try([Shape(ChiSquared(1 / (width * 2.0**step)), "chi-squared", step=step)])
+        self._try([Shape(HistogramIntersection(), "intersection")])
+
+    def _distances(self) -> None:
+        """Try kernels of distances: the units of the columns, the width, the kind, a metric."""
+        units = spreads(self.X)
+        tables = [("scaled", units), ("as given", np.ones(len(units)))]
+        for name, by in tables[int(np.ptp(units) == 0) :]:
+            self._try(self._at(_FIRST, name, by, (0, 1)))
+        if not self.tried:
+            return
+        table = self._best.shape.columns, self._best.shape.units
+        self._try(self._at(_FIRST, *table, (-2, -1, 2)))
+        middle = self._best.shape.step
+        # Of classes, smooth kernels are sure of too much.
+        for kind in ("exponential",) if self.codes is not None else ("exponential", "RBF"):
+            self._try(self._at(kind, *table, range(middle - 1, middle + 2)))
+        best, steep = self._best.shape, self._metric()
+        if steep is not None:
+            self._try(self._at(best.kind, "by slope", steep, range(best.step - 1, best.step + 2)))
+
+    def _at(self, kind: str, columns: str, units: Any, steps: Iterable[int]) -> Iterator[Shape]:
+        """Kernels of some widths, all powers of two: a small change of the examples moves none."""
+        with suppress(InvalidInput):
+            median = self._median(units)
+            for step in steps:
+                kernel = _of_distance(kind, units * (median * 2.0**step))
+                yield Shape(kernel, kind, columns, step, units)
+
+    def _median(self, units: Array) -> float:
+        """The power of two nearest to the median distance in these units."""
+        return float(2.0 ** np.round(np.log2(median_rbf(self.X / units).length_scale)))
+
+    def _metric(self) -> Array | None:
+        """Units (d,) that are shorter for columns along which the best scores are steep.
+
+        In units of the kernel, the gradient of score c at x_i is -sum_k S_ik (x_i - x_k) A_kc.
+        None if there are more columns than examples, which would tell little of each.
+        """
+        best = self._best
+        if best.shape.units is None or self.X.shape[1] > len(self.X):
+            return None
+        K, Z = corner(best.shape.kernel, self.X), self.X / best.shape.units
+        K.flat[:: len(K) + 1] += best.noise / self.weights
+        A, S = np.linalg.solve(K, self.T), slopes(best.shape.kernel, self.X)
+        steep = np.zeros(Z.shape[1])
+        for a in A.T:
+            W = S * a
+            steep += ((Z * W.sum(axis=1)[:, None] - product(W, Z)) ** 2).sum(axis=0)
+        most = float(steep.max(initial=0))
+        if not 0 < most < np.inf:
+            return None
+        share = np.maximum(steep / most, _FLAT) ** _POWER
+        return np.asarray(best.shape.units / 2.0 ** (np.round(2 * np.log2(share)) / 2))
+
+    def _part(self, one: Kernel) -> Any:
+        """One of several kernels; if it names columns alone, with the best kernel of these."""
+        if not isinstance(one, On) or one.kernel is not None:
+            return one
+        seen = On(one.columns, ConstantKernel(), one.weights).of(self.X)
+        rule = replace(self.rule, kernel=None)
+        block = replace(self, rule=rule, X=np.asarray(seen), tried=[])
+        return On(one.columns, block.run().kernel, one.weights)
+
+    def _sums(self, kernels: tuple[Kernel, ...]) -> None:
+        """Try weighted sums of kernels, each in units of its mean kappa(x, x)."""
+        parts = [self._part(one) for one in kernels]
+        sizes = [float(np.diagonal(corner(part, self.X)).mean()) for part in parts]
+        for shares in _simplex(len(parts), _SHARES):
+            chosen = [i for i, share in enumerate(shares) if share]
+            kernel = _summed([(shares[i] / _SHARES / sizes[i], parts[i]) for i in chosen])
+            kind = " + ".join(f"{shares[i] / _SHARES:g} of kernel {i + 1}" for i in chosen)
+            self._try([Shape(kernel, kind)])
+
+    # -- judging -----------------------------------------------------------------------------
+
+    @property
+    def _best(self) -> Judged:
+        return min(self.tried, key=lambda one: one.candidate.total)
+
+    def _try(self, shapes: Iterable[Shape]) -> None:
+        """Judge kernels, each at its best noise; those with values that are not finite are left."""
+        for shape in shapes:
+            K = corner(shape.kernel, self.X)
+            size = float(np.diagonal(K).mean())
+            if np.isfinite(K.sum()) and 0 < size < np.inf:
+                self.tried.append(self._judged_by_noise(shape, K, size))
+
+    def _judged_by_noise(self, shape: Shape, K: Array, size: float) -> Judged:
+        given, free = self.rule.noise, shape.free and self.codes is None
+        shares = _NOISES if self.codes is not None else _NOISES_OF_VALUES
+        noises = shares * size
+        if isinstance(given, float) and not free:
+            noises = np.array([given])
+        left = [*left_out_by_noise(K, self.T, self.weights, noises, bias=self.rule.bias)]
+        amplitudes = np.ones(len(noises))
+        if self.codes is not None:
+            logs = np.stack([log_chances(silenced(one)[0], one.variance) for one in left])
+            losses = sharpest(logs, self.codes, self.weights)[0]
+        else:
+            if free and isinstance(given, float):
+                amplitudes = given / noises
+            elif free:
+                amplitudes = np.array([self._amplitude(one) for one in left])
+            pairs = zip(left, amplitudes, strict=True)
+            losses = np.array([self._density(one, amplitude) for one, amplitude in pairs])
+        away = np.zeros(len(noises))
+        if len(noises) > 1:
+            away = np.log10(noises / size / _LIKELY) ** 2
+        priors = (away + (shape.step - _MIDDLE) ** 2) / (2 * _SPREAD**2 * len(K))
+        i = int(np.argmin(losses + priors))
+        amplitude, kernel = float(amplitudes[i]), shape.kernel
+        if amplitude != 1:
+            kernel = ConstantKernel(amplitude, _around(amplitude)) * kernel
+        noise = given if isinstance(given, float) else float(amplitude * noises[i])
+        width, words = 2.0**shape.step, (shape.kind, shape.columns)
+        found = TriedKernel(kernel, noise, *words, width, float(losses[i]), float(priors[i]))
+        return Judged(found, shape, float(noises[i]))
+
+    def _amplitude(self, left: LooMoments) -> float:
+        """The amplitude a of a K~ under which the targets are most likely, a power of `_STEP`.
+
+        Variances are a / P_ii then, and the best a is the mean of P_ii e_i^2.
+        """
+        square = (self.T - left.mean) ** 2 / left.variance[:, None]
+        mean = float(np.average(square.mean(axis=1), weights=self.weights))
+        return float(_STEP ** np.round(np.log(max(mean, np.finfo(float).tiny)) / np.log(_STEP)))
+
+    def _density(self, left: LooMoments, amplitude: float) -> float:
+        """The mean negative log density of the targets, under an amplitude."""
+        variance = amplitude * left.variance[:, None]
+        density = log_density(self.T, left.mean, variance).mean(axis=1)
+        return float(-np.average(density, weights=self.weights))
+
+
+def _of_distance(kind: str, lengths: Array) -> Kernel:
+    """A kernel with one length scale if all are the same; bounds are far from them."""
+    one = lengths[0] if np.ptp(lengths) == 0 else lengths
+    bounds = float(lengths.min()) / _REACH, float(lengths.max()) * _REACH
+    nu = _ORDERS[kind]
+    return RBF(one, bounds) if nu == np.inf else Matern(one, bounds, nu)
+
+
+def _summed(terms: list[tuple[float, Kernel]]) -> Any:
+    """The weighted sum of kernels."""
+    first, *others = (ConstantKernel(by, _around(by)) * kernel for by, kernel in terms)
+    for one in others:
+        first = first + one
+    return first
+
+
+def _around(value: float) -> tuple[float, float]:
+    """Bounds of a parameter for whoever tunes it."""
+    return value / _REACH, value * _REACH
+
+
+def _simplex(parts: int, shares: int) -> Iterator[tuple[int, ...]]:
+    """All ways to split so many shares among so many parts.
+
+    >>> list(_simplex(2, 2))
+    [(0, 2), (1, 1), (2, 0)]
+    """
+    if parts == 1:
+        yield (shares,)
+        return
+    for first in range(shares + 1):
+        for rest in _simplex(parts - 1, shares - first):
+            yield first, *rest
