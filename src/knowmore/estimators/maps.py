@@ -12,7 +12,9 @@ from typing import Any, Self, final
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
+from sklearn.utils.multiclass import type_of_target
 
 from knowmore._base import (
     Array,
@@ -31,8 +33,9 @@ from knowmore.estimators import checks
 from knowmore.estimators.living import own_kernel
 from knowmore.estimators.shell import fit_copy, fitted, update_fitted
 from knowmore.examples import Examples
-from knowmore.kernels import AnyKernel, corner, cross, default_kernel
+from knowmore.kernels import AnyKernel, corner, cross
 from knowmore.linalg import BLOCK, blocks, evaluated, extremes
+from knowmore.models import SettingsRule, normalised_values, one_vs_all
 
 # Rows that are transformed at once: enough for fast products, few enough for one to be asked about.
 _ROWS = 32
@@ -61,7 +64,8 @@ class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     Parameters
     ----------
-    kernel : as for `GPClassifier`; None: as wide as the median distance of the landmarks
+    kernel : as for `GPClassifier`. None: by leave-one-out over the landmarks, as a GPClassifier or
+        GPRegressor of them chooses it; without y as wide as their median distance
     n_landmarks : how many; None makes every row a landmark, for those who have chosen the rows
     seed : another one chooses other rows
 
@@ -85,20 +89,21 @@ class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     read as its neighbour on the grid.
     """
 
-    kernel: AnyKernel | None = None
+    kernel: Any = None
     n_landmarks: int | None = 100
     _: KW_ONLY
     seed: int = 0
 
     def fit(self, X: Any, y: Any = None, ids: Any = None) -> Self:
-        """Choose landmarks among X (n, D), dense, sparse, or mapped from a file. y is ignored.
+        """Choose landmarks among X (n, D), dense, sparse, or mapped from a file.
 
+        y : labels or targets, which choose the kernel if none is given
         ids: as for `GPClassifier`; by default the index of a table, or the numbers of the rows.
         """
-        fit_copy(self, lambda copy: copy._learn(X, ids))
+        fit_copy(self, lambda copy: copy._learn(X, y, ids))
         return self
 
-    def _learn(self, X: Any, ids: Any) -> None:
+    def _learn(self, X: Any, y: Any, ids: Any) -> None:
         names = ids_of(ids, X=X)
         X = checks.rows(self, X, reset=True, finite=True)
         if names is not None and len(names) != X.shape[0]:
@@ -106,8 +111,10 @@ class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         chosen = list(self._first(X).values())
         found = tuple(chosen if names is None else (names[row] for row in chosen))
         kernel = None if self.kernel is None else own_kernel(self.kernel)
-        examples = Examples.of(_table(X[chosen]), np.zeros(len(chosen)), found)
-        self.map_ = LandmarkMap.of(kernel, examples)
+        labels = None if self.kernel is not None or y is None else _labels(y, X.shape[0])
+        said = np.zeros(len(chosen)) if labels is None else labels[chosen]
+        examples = Examples.of(_table(X[chosen]), said, found)
+        self.map_ = LandmarkMap.of(kernel, examples, labelled=labels is not None)
 
     def _first(self, X: Any) -> dict[bytes, int]:
         """The smallest hashes of rows of X, in order, and the first row that has each."""
@@ -207,6 +214,13 @@ def landmarks_among(step: Landmarks, X: Any) -> tuple[Id, ...]:
     return tuple(name for name, code in own if code in given)
 
 
+def _labels(y: Any, n: int) -> Array:
+    """Labels or targets of n rows: numbers with fractions are targets."""
+    if type_of_target(y, "y").startswith("continuous"):
+        return checks.target_values(y, n, None, "float64")
+    return checks.class_labels(y, n, None)
+
+
 def _hashes(step: Landmarks, X: Any) -> Iterator[bytes]:
     """A hash of the values of each row of X and the seed."""
     salt = whole_number("seed", step.seed, 0, 2**64 - 1).to_bytes(16, "little")
@@ -220,26 +234,31 @@ def _hashes(step: Landmarks, X: Any) -> Iterator[bytes]:
 class LandmarkMap(Frozen):
     """The map of a set of landmarks, which is all that it depends on.
 
-    given : the kernel, or None for that of the median distance
-    examples : the landmarks; their labels mean nothing
+    given : the kernel, or None if the landmarks choose it
+    examples : the landmarks; their labels mean nothing unless they are `labelled`
     kernel : the kernel in use
     used : the rows of the landmarks that add a feature, (r,), that which adds most first
     L : the Cholesky factor of their kernel values, (r, r)
     changed : whether it became another map that nobody has agreed to yet
     """
 
-    given: AnyKernel | None
+    given: Any
     examples: Examples
     kernel: AnyKernel
     used: Array
     L: Array
     changed: bool = False
+    labelled: bool = False
 
     @classmethod
-    def of(cls, given: AnyKernel | None, examples: Examples) -> LandmarkMap:
+    def of(cls, given: Any, examples: Examples, *, labelled: bool = False) -> LandmarkMap:
         """The map of these landmarks."""
-        Z = examples.X
-        kernel = default_kernel(Z) if given is None else given
+        Z, kernel = examples.X, given
+        if not isinstance(kernel, Kernel) and not callable(kernel):
+            values = examples.labels.dtype.kind == "f"
+            mode = "living" if labelled else "median"
+            rule = SettingsRule(kernel, None, mode, normalised_values if values else one_vs_all)
+            kernel = rule.chosen(examples).settings.kernel
         K = bounded(lambda: corner(kernel, Z))
         # It stops where no pivot is left that is larger than the rounding of the largest.
         C, order, rank, _ = evaluated(partial(lapack.dpstrf, K, lower=1), K.size, len(K))
@@ -256,14 +275,15 @@ class LandmarkMap(Frozen):
             )
         if not rank:
             raise InvalidInput("The kernel is zero at all landmarks. Give other rows or a kernel.")
-        return cls(given, examples, kernel, rows[:rank], np.ascontiguousarray(L[:rank]))
+        used, L = rows[:rank], np.ascontiguousarray(L[:rank])
+        return cls(given, examples, kernel, used, L, labelled=labelled)
 
     def without(self, ids: tuple[Id, ...]) -> LandmarkMap:
         """The map without these landmarks."""
         rest = self.examples.apply(Remove(ids))
         if not len(rest):
             raise NoExamples("That would leave no landmark. Fit the map to other rows instead.")
-        after = LandmarkMap.of(self.given, rest)
+        after = LandmarkMap.of(self.given, rest, labelled=self.labelled)
         return replace(after, changed=self.changed or after.digest() != self.digest())
 
     def features(self, X: Array) -> Array:

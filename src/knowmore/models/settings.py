@@ -129,10 +129,14 @@ class ModelSettings(TableAnswer):
         return {name: np.array([getattr(one, name) for one in self.candidates]) for name in names}
 
     def _summary(self) -> str:
-        used = f"{self.kernel!r}, noise={self.noise:.4g}"
         if not self.candidates:
-            return used
-        return f"{used}; of {len(self.candidates)} candidates, by {self.measure}"
+            return f"{self.kernel!r}, noise={self.noise:.4g}"
+        best = self.candidates[0]
+        used = f"{best.kind} {best.columns}".rstrip()
+        return (
+            f"{used}, width {best.width:g}, noise={self.noise:.4g}; the best of "
+            f"{len(self.candidates)} by {self.measure} of {len(self.ids)} examples"
+        )
 
 
 # -- the examples that choose ---------------------------------------------------------------------

@@ -631,7 +631,12 @@ def described(value: Any, keep: Callable[[Array], dict[str, Any]]) -> Any:
     if isinstance(value, known.LandmarkMap):
         settings = [plain(value.given), plain(value.kernel), value.changed]
         held = [keep(one) for one in (value.examples.X, value.used, value.L)]
-        return {"landmarks": settings, "arrays": held, "ids": plain(list(value.examples.names))}
+        labels = {"labels": plain(value.examples.labels)} if value.labelled else {}
+        return {
+            "landmarks": settings,
+            "arrays": held,
+            "ids": plain(list(value.examples.names)),
+        } | labels
     if type(value) in _VALUE_NAMES:
         parts = {name: described(getattr(value, name), keep) for name in _fields(type(value))}
         return {"value": _VALUE_NAMES[type(value)], "of": parts}
@@ -656,8 +661,11 @@ def built(found: Any, arrays: dict[str, Array]) -> Any:
             return kind(**{part: built(one, arrays) for part, one in parts.items()})
         case {"landmarks": [given, kernel, bool(changed)], "arrays": list(held), "ids": ids}:
             X, used, L = (built(one, arrays) for one in held)
-            examples = Examples.of(X, np.zeros(len(X)), tuple(valued(ids)))
-            return known.LandmarkMap(valued(given), examples, valued(kernel), used, L, changed)
+            labelled = "labels" in found
+            labels = valued(found["labels"]) if labelled else np.zeros(len(X))
+            examples = Examples.of(X, labels, tuple(valued(ids)))
+            made = valued(given), examples, valued(kernel), used, L, changed, labelled
+            return known.LandmarkMap(*made)
     raise ValueError("an unknown value")
 
 
