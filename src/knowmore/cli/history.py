@@ -143,7 +143,7 @@ def _show_status(answer: dict[str, Any]) -> None:
     facts = {
         **{name: answer[name] for name in ("model", "kind", "examples")},
         "features": f"{answer['features'] or 'none yet'}{shown}",
-        **{name: answer[name] for name in ("pictures", "kernel", "edits")},
+        **{name: answer[name] for name in ("pictures", "kernel", "noise", "edits")},
         "size": f"{answer['bytes']:,} bytes, format {answer['format']}",
     }
     width = max(map(len, facts))

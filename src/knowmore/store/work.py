@@ -669,6 +669,7 @@ class Status:
     size : of the file, in bytes
     parameters : of the estimator
     kernel : in use, in words; None for linear models
+    noise : in use, 1 / C of a least-squares SVM; None for linear models
     changed : the time of the last entry; None if there is none
     format : of the file
     """
@@ -685,6 +686,7 @@ class Status:
     size: int
     parameters: dict[str, Any]
     kernel: str | None
+    noise: float | None
     changed: datetime | None
     format: int = FORMAT
 
@@ -712,6 +714,7 @@ def status(path: Path, file: File, held: HeldState) -> Status:
             file.path.stat().st_size,
             held.estimator.get_params(deep=False),
             repr(held.estimator.kernel_) if held.fitted and not can.has_sums else None,
+            held.facts["state"]["noise"] if held.fitted and not can.has_sums else None,
             None if last is None else moment_of(last),
         )
 

@@ -29,7 +29,7 @@ _GONE = (*FORGETS, "edit")
 # Suspects whose contradicting examples are named (each takes a solve), and features of a suspect.
 _NAMED, _SHOWN = 5, 12
 T = TypeVar("T")
-# Where kernels keep a single length scale.
+# Where kernels keep their length scales.
 _WIDTHS = ("length_scale", "k1__length_scale", "k2__length_scale")
 
 
@@ -183,9 +183,12 @@ class Snapshot:
 
     @property
     def length_scale(self) -> float | None:
-        """The length scale of the kernel in use; None if it has not exactly one."""
+        """The length scale of the kernel in use, the geometric mean of those of all columns.
+
+        None if the kernel has none, or several kernels have one each.
+        """
         name = width_name(self.kernel)
-        return None if name is None else float(self.kernel.get_params()[name])
+        return None if name is None else mean_width(self.kernel.get_params()[name])
 
     @cached_property
     def evidence(self) -> float | None:
@@ -227,11 +230,13 @@ class Snapshot:
         return other
 
     def refitted(self, **parameters: Any) -> Any:
-        """A fresh fit of the examples, with the kernel in use or other parameters."""
+        """A fresh fit of the examples, with the settings in use or other parameters."""
         assert self.examples is not None
         fresh = clone(self.estimator)
-        if self.kernel is not None and "kernel" in fresh.get_params(deep=False):
-            parameters = {"kernel": self.kernel} | parameters
+        used = {"kernel": self.kernel, "noise": self.noise, "C": getattr(self.estimator, "C_", None)}
+        for name in fresh.get_params(deep=False):
+            if used.get(name) is not None:
+                parameters = {name: used[name]} | parameters
         fresh.set_params(**parameters)
         examples = self.examples
         return fresh.fit(examples.X, examples.labels, sample_weight=examples.weights)
@@ -249,18 +254,25 @@ def _journal(store: Store, before: Snapshot | None) -> list[Entry]:
 
 
 def width_name(kernel: Any) -> str | None:
-    """The parameter of a kernel that is its only length scale."""
+    """The parameter of a kernel that is its length scale; None if there are several, or none."""
     parameters = kernel.get_params() if hasattr(kernel, "get_params") else {}
-    names = [name for name in _WIDTHS if np.ndim(parameters.get(name, [0])) == 0]
+    names = [name for name in _WIDTHS if name in parameters]
     return names[0] if len(names) == 1 else None
 
 
+def mean_width(lengths: Any) -> float:
+    """The geometric mean of one or several length scales."""
+    return float(np.exp(np.mean(np.log(lengths))))
+
+
 def widened(kernel: Any, length_scale: float) -> Any:
-    """A kernel with another length scale; an RBF kernel if it has none."""
+    """A kernel with another mean length scale; an RBF kernel if it has none."""
     name = width_name(kernel)
     if name is None:
         return RBF(length_scale)
-    return clone(kernel).set_params(**{name: length_scale})
+    before = kernel.get_params()[name]
+    after = length_scale if np.ndim(before) == 0 else before * (length_scale / mean_width(before))
+    return clone(kernel).set_params(**{name: after})
 
 
 # -- suspects, and previews of edits -------------------------------------------------------------

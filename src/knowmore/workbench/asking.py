@@ -299,6 +299,7 @@ def status(store: Store) -> dict[str, Any]:
         "contributors": _pairs("name", facts.contributors),
         "origins": _pairs("name", Counter(record.origin for record in store.records())),
         "kernel": facts.kernel,
+        "noise": facts.noise,
         "settings": {
             name: value if isinstance(value, plain) else repr(value)
             for name, value in facts.parameters.items()
