@@ -53,6 +53,13 @@ PAPERS = {
         "Everything in practice: defaults beside the usual peers",
         {"practice": "One-shot, N+1, wrong labels, unknowns, probabilities, kernels: verdicts."},
     ),
+    "tables": Paper(
+        "What knowmore chooses for itself, without any argument",
+        {
+            "tables": "Public tables as they come, against scikit-learn's models: ranks, verdicts.",
+            "picture-tables": "Embeddings and histograms: not below the earlier default.",
+        },
+    ),
     "scale": Paper(
         "Many rows: linear and forest Gaussian processes",
         {"scale": "A data set of many real rows, named by --data, against the usual peers."},

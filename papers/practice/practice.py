@@ -80,15 +80,20 @@ def run(*, seed: int = 0, quick: bool = False, progress: Progress = silent) -> P
 
 def report(result: Practice, out: Path) -> Report:
     """The picture, all figures, a table and a verdict on each row."""
-    files = [write_csv(out / "practice.csv", _HEADER, _figures(result.rows))]
+    return report_of(result, preface(result), out, "practice")
+
+
+def report_of(result: Practice, text: str, out: Path, name: str) -> Report:
+    """The report that begins with this text; its files have this name."""
+    files = [write_csv(out / f"{name}.csv", _HEADER, _figures(result.rows))]
     if result.rows:
-        files.insert(0, save_figure(draw(result.rows), out / "practice.png"))
+        files.insert(0, save_figure(draw(result.rows), out / f"{name}.png"))
     missing: dict[str, list[str]] = {}
     for one in result.absent:
         missing.setdefault(one.why, []).append(one.where)
     return Report(
         parts=(
-            preface(result),
+            text,
             *(f"Not measured ({'; '.join(where)}): {why}" for why, where in missing.items()),
             table(result.rows),
             *(row.verdict for row in result.rows),
