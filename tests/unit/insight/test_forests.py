@@ -224,7 +224,7 @@ def test_suspects_are_those_that_the_others_in_their_leaves_contradict(told):
     codes = np.searchsorted(CLASSES, Y[counted])
     margin = scores.max(axis=1) - scores[rows, codes]
     order = found.rows.tolist()
-    logs = log_ndtr(oracle.completed(scores, class_support, codes) / np.sqrt(variance)[:, None])
+    logs = oracle.moderated(oracle.completed(scores, class_support, codes), variance)
     odds = mislabelling(logs, codes).odds(logs, codes)
     assert np.isclose(found.doubts, expit(odds), rtol=ITERATED).all()
     assert order == [i for i in np.argsort(-odds) if expit(odds[i]) >= 0.2 and margin[i] > 0]
@@ -298,7 +298,7 @@ def test_the_only_example_of_a_class_takes_it_with_it_but_not_one_that_is_alone_
 def test_calibration_is_by_the_examples_left_out_of_their_leaves(told):
     forest, counted, scores, variance, class_support = told
     codes = np.searchsorted(CLASSES, Y[counted])
-    logs = log_ndtr(oracle.completed(scores, class_support, codes) / np.sqrt(variance)[:, None])
+    logs = oracle.moderated(oracle.completed(scores, class_support, codes), variance)
     want = best_temperature(logs, codes)
     assert forest.temperature_ == close(want, SEARCHED)
     raw = copy.copy(forest).set_params(probability="raw")

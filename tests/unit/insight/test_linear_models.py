@@ -96,9 +96,9 @@ def assert_left_out(got, want, clf, weights):
 
 
 def logs_of(scores, variance):
-    """log Phi of left-out scores in which the others of its class stand in for each row."""
+    """Moderated left-out scores in which the others of its class stand in for each row."""
     class_support = (scores + 1) / 2
-    return log_ndtr(oracle.completed(scores, class_support, LABELS) / np.sqrt(variance)[:, None])
+    return oracle.moderated(oracle.completed(scores, class_support, LABELS), variance)
 
 
 # -- suspects --------------------------------------------------------------------------------------
