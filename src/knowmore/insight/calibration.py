@@ -134,7 +134,7 @@ def calibrate(model: Any, X: Any = None, y: Any = None, *, sample_weight: Any = 
     array([[0.74, 0.26]])
     >>> clf = clf.relabel([1], ["b"])
     >>> calibrated.predict_proba([[1.4]]).round(2)
-    array([[0.01, 0.99]])
+    array([[0.12, 0.88]])
     """
     return Calibrated(model, X, y, sample_weight)
 

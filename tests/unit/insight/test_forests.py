@@ -135,6 +135,9 @@ def single(request):
 def test_with_a_single_leaf_labels_are_suspect_as_for_the_gaussian_process(single):
     got, want = map(suspects, single)
     assert len(want.ids) > 1
+    assert sorted(got.ids.tolist()) == sorted(want.ids.tolist())
+    # Of the Gaussian process a sceptic is asked, too, which may change the order.
+    got = got.part([got.ids.tolist().index(one) for one in want.ids.tolist()])
     assert got.ids.tolist() == want.ids.tolist()
     assert got.rows.tolist() == want.rows.tolist()
     assert got.preferred.tolist() == want.preferred.tolist()
@@ -142,7 +145,7 @@ def test_with_a_single_leaf_labels_are_suspect_as_for_the_gaussian_process(singl
     assert got.silent.tolist() == want.silent.tolist()
     for name in ("margin", "scores", "variance", "probabilities"):
         assert_rounded(getattr(got, name), getattr(want, name), ONE_LEAF)
-    # Of the Gaussian process a sceptic is asked, too.
+    # The sceptic can only take doubts away.
     assert (got.doubts >= want.doubts - ONE_LEAF * np.finfo(float).eps).all()
     tables = (one.to_pandas().drop(columns="doubt") for one in (got, want))
     pd.testing.assert_frame_equal(*tables)
@@ -231,7 +234,8 @@ def test_suspects_are_those_that_the_others_in_their_leaves_contradict(told):
     assert found.ids.tolist() == counted[order].tolist()
     assert found.preferred.tolist() == CLASSES[scores[order].argmax(axis=1)].tolist()
     assert_rounded(found.margin, margin[order], ROUNDINGS, 1.0)
-    assert {3, 40} & set(counted.tolist()) <= set(found.ids.tolist())
+    first = counted[np.argsort(-found.doubts)[:2]]
+    assert {3, 40} & set(counted.tolist()) <= set(first.tolist())
 
 
 def test_those_contradict_a_label_that_contribute_most_to_its_margin_over_all_trees(told):

@@ -623,7 +623,8 @@ def test_features_have_the_names_of_the_steps_before():
 
 def test_reliability_of_learnt_rows():
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(80, 3)), np.arange(80) % 2
+    X = rng.normal(size=(80, 3))
+    y = (3 * X[:, 0] + rng.normal(size=80) > 0).astype(int)
     w = rng.uniform(0.5, 2, 80)
     clf = LinearGPClassifier().fit(X, y, w)
     left = novelty(clf, X[:1], reference=(X, y, w)).reference
