@@ -86,6 +86,12 @@ def completed(mean, class_support, codes):
     return scores
 
 
+def moderated(scores, variance):
+    """Logarithms of the chances of classes, but for a term of each row: scores (n, M), which count
+    the less the larger their variance (n,)."""
+    return np.array([np.asarray(s) / np.sqrt(1 + v) for s, v in zip(scores, variance, strict=True)])
+
+
 def left_out_precisely(K, noise, T, groups, bias=False):
     """The means (n, M) of `left_out` in extended precision, from kernel values K without noise.
 

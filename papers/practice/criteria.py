@@ -7,10 +7,11 @@ embeddings all but "emoc" take more than rows drawn at random.
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import log_ndtr, softmax
 from sklearn.base import clone
 
 from knowmore import GPClassifier
-from knowmore.models import KernelModel, class_probabilities, joint
+from knowmore.models import KernelModel, joint
 from papers.arrays import Array
 
 CRITERIA = ("uncertainty", "weight", "impact", "emoc")
@@ -72,6 +73,8 @@ def _expected_change(model: KernelModel, X: Array, mean: Array, variance: Array)
     # Mean |t - mu| for each class that the label may be, (u, M).
     apart, near = abs(1 + mean), abs(1 - mean)
     surprise = (apart.sum(axis=1, keepdims=True) - apart + near) / mean.shape[1]
-    expected = np.einsum("ij,ij->i", class_probabilities(mean, variance), surprise)
+    # The chances that the targets of the classes are above zero, as the paper has it.
+    chances = softmax(log_ndtr(mean / np.sqrt(variance)[:, None]), axis=1)
+    expected = np.einsum("ij,ij->i", chances, surprise)
     C = joint(model, X) - model.covariance.noise * np.eye(len(X))
     return np.asarray(expected / variance * abs(C).mean(axis=1))

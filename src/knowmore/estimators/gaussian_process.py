@@ -303,7 +303,7 @@ class LeastSquares(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
         return score_temperature(model) if checks.is_calibrated(self) else 1.0
 
     def _score_variance(self, model: KernelModel, X: Any) -> Array:
-        return np.ones(len(X))
+        return np.zeros(len(X))
 
 
 @final

@@ -345,10 +345,10 @@ class ScoringClassifier(ClassifierMixin):
         return float(model.temperature) if checks.is_calibrated(self) else 1.0
 
     def predict_proba(self, X: Any) -> Array:
-        """Phi(mu_*^(c) / sigma_*)^(1 / tau), scaled to sum to one, (m, M), columns as `classes_`.
+        """exp(mu_*^(c) / (tau sqrt(1 + sigma_*^2))), scaled to sum to one, (m, M).
 
-        Phi, the normal distribution function, is the chance that the noisy target is above zero. A
-        least-squares SVM has no variance: sigma_* is one there. The temperature tau makes these
+        Columns are as in `classes_`. The larger the variance, the more equal the classes. A
+        least-squares SVM has no variance: sigma_* is zero there. The temperature tau makes these
         probabilities: of predictions made with 80 %, four in five are right. Under tau the labels
         of the examples held are most likely, each left out: the first question after an edit takes
         about as long as `leave_one_out`. With probability="raw" tau is one.

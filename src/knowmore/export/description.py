@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, final
 
 import numpy as np
-from numpy.polynomial import chebyshev
-from scipy.special import erfcx
 from sklearn.gaussian_process import kernels as sk
 
 from knowmore._base import Array, Frozen, is_count
@@ -37,8 +34,6 @@ from knowmore.models import KernelModel, LinearModel, expansion
 VANISHED = 1e4
 # The orders of a Matern kernel that are an exponential times a polynomial.
 _MATERN = {0.5: "matern-1/2", 1.5: "matern-3/2", 2.5: "matern-5/2", np.inf: "rbf"}
-# erfcx is smooth in y = (x - c) / (x + c); with this c, so many terms give 14 digits.
-SERIES_CENTRE, _TERMS = 3.75, 21
 
 _WITH_VARIANCE = (GPClassifier, GPRegressor, LinearGPClassifier, LinearGPRegressor)
 _KINDS = (*_WITH_VARIANCE, LSSVMClassifier)
@@ -136,9 +131,8 @@ class Description(Frozen):
         variance = (max(kappa(x, x) - q, 0) + noise) squares,    or (q + noise) squares, (M,)
 
     A classifier predicts the class of the largest score, the first if several have it. Its
-    probabilities are p_c ~ Phi(scores_c / s)^(1 / temperature), scaled to sum to one, with s the
-    square root of the variance (of one if there is none), at least sqrt(eps) times the largest
-    |score| plus the root of the smallest number.
+    probabilities are p_c ~ exp(scores_c / (temperature sqrt(1 + variance))), scaled to sum to one.
+    Without a variance it is zero in this formula.
 
     kind : the name of the estimator
     columns : names of the features, (d,)
@@ -262,23 +256,3 @@ def distinct(names: list[str], taken: tuple[str, ...] = ()) -> list[str]:
         used.add(name)
         found.append(name)
     return found
-
-
-@cache
-def erfcx_series() -> tuple[float, ...]:
-    """Chebyshev coefficients of (1 + 2 x) exp(x^2) erfc(x), x >= 0, in y = (x - c) / (x + c).
-
-    Neither ONNX in double precision nor JavaScript has an error function. Shepherd and Laframboise
-    (1981) found the form.
-
-    >>> y = (2.0 - SERIES_CENTRE) / (2.0 + SERIES_CENTRE)
-    >>> float(chebyshev.chebval(y, erfcx_series()) / 5), float(erfcx(2.0))
-    (0.25539567631050, 0.25539567631050)
-    """
-
-    y = chebyshev.chebpts1(_TERMS)
-    x = SERIES_CENTRE * (1 + y) / (1 - y)
-    T = chebyshev.chebvander(y, _TERMS - 1)
-    # At these points the polynomials are orthogonal.
-    sums = T.T @ ((1 + 2 * x) * erfcx(x)) / _TERMS
-    return tuple((sums * np.where(np.arange(_TERMS), 2, 1)).tolist())

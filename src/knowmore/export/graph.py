@@ -11,13 +11,11 @@ import numpy as np
 from knowmore._base import Array, File, check_writable, optional, written
 from knowmore.errors import InvalidInput
 from knowmore.export.description import (
-    SERIES_CENTRE,
     VANISHED,
     Description,
     Node,
     check_size,
     describe,
-    erfcx_series,
 )
 
 # Old enough for every runtime in use, new enough for all that is needed here.
@@ -225,42 +223,13 @@ class _Writer:
     # -- probabilities ---------------------------------------------------------------------------
 
     def probabilities(self, scores: str, variance: str | None, temperature: float) -> str:
-        """Phi(scores / s)^(1 / temperature), scaled to sum to one, (m, M); from logarithms, as tiny
-        ones vanish."""
-        eps, tiny = np.finfo(float).eps, np.finfo(float).tiny
-        largest = self("ReduceMax", self("Abs", scores), axes=[1], keepdims=1)
-        least = self("Add", self("Mul", largest, np.sqrt(eps)), np.sqrt(tiny))
-        deviation: Any = 1.0
+        """exp(scores / (temperature sqrt(1 + variance))), scaled to sum to one, (m, M)."""
+        logs = self("Sub", scores, self("ReduceMax", scores, axes=[1], keepdims=1))
         if variance is not None:
-            deviation = self("Unsqueeze", self("Sqrt", variance), np.array([1]))
-        s = self("Max", deviation, least)
-        logs = self("Div", self.log_phi(self("Div", scores, s)), temperature)
-        logs = self("Sub", logs, self("ReduceMax", logs, axes=[1], keepdims=1))
-        chances = self("Exp", logs)
+            size = self("Sqrt", self("Add", variance, 1.0))
+            logs = self("Div", logs, self("Unsqueeze", size, np.array([1])))
+        chances = self("Exp", self("Div", logs, temperature))
         return self("Div", chances, self("ReduceSum", chances, np.array([1]), keepdims=1))
-
-    def log_phi(self, z: str) -> str:
-        """log Phi(z): with e = exp(x^2) erfc(x), x = |z| / sqrt 2, and q = z^2 / 2 it is
-
-        log(e / 2) - q for z < 0, and log(1 - exp(-q) e / 2) otherwise.
-        """
-        x = self("Mul", self("Abs", z), np.sqrt(0.5))
-        q = self("Mul", self("Mul", z, z), 0.5)
-        y = self("Div", self("Sub", x, SERIES_CENTRE), self("Add", x, SERIES_CENTRE))
-        e = self("Div", self.series(y), self("Add", self("Mul", x, 2.0), 1.0))
-        half = self("Mul", e, 0.5)
-        below = self("Sub", self("Log", half), q)
-        above = self("Log", self("Sub", 1.0, self("Mul", half, self("Exp", self("Neg", q)))))
-        return self("Where", self("Less", z, 0.0), below, above)
-
-    def series(self, y: str) -> str:
-        """sum_k c_k T_k(y) by Clenshaw's recurrence."""
-        *rest, last = erfcx_series()
-        twice = self("Mul", y, 2.0)
-        later, now = self.constant(0.0), self.constant(last)
-        for c in rest[:0:-1]:
-            later, now = now, self("Sub", self("Add", self("Mul", twice, now), c), later)
-        return self("Sub", self("Add", self("Mul", y, now), rest[0]), later)
 
 
 _ACCUMULATE = {"sum": "Add", "product": "Mul"}

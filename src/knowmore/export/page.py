@@ -15,12 +15,10 @@ import numpy as np
 
 from knowmore._base import Array, File, check_writable, written
 from knowmore.export.description import (
-    SERIES_CENTRE,
     VANISHED,
     Description,
     check_size,
     describe,
-    erfcx_series,
 )
 
 # Browsers hold no longer text than half a gigabyte. Four characters are three bytes, and of the
@@ -104,8 +102,6 @@ def _plain(of: Description) -> dict[str, Any]:
         "temperature": of.temperature,
         "lower": lower,
         "vanished": VANISHED,
-        "centre": SERIES_CENTRE,
-        "series": erfcx_series(),
         # What the form begins with.
         "start": of.X.mean(axis=0).tolist(),
         **{name: _base64(getattr(of, name)) for name in ("X", "A", "b", "squares")},

@@ -313,7 +313,7 @@ class Forest(Frozen):
 
     @derived
     def temperature(self) -> float:
-        """tau of the probabilities Phi(mu^(c) / sigma)^(1 / tau), from leave-one-out."""
+        """tau of the probabilities (`class_probabilities`), from leave-one-out."""
         return self.left_out.temperature()
 
     def residual(self) -> float:
@@ -363,7 +363,7 @@ class ForestLeaveOneOut:
         return self._trial(self.forest.store.members).class_support
 
     def temperature(self) -> float:
-        """tau of the probabilities Phi(mu^(c) / sigma)^(1 / tau), from leave-one-out.
+        """tau of the probabilities (`class_probabilities`), from leave-one-out.
 
         By all examples, or by those in some leaves of the first tree, evenly spaced, if there are
         many: to leave each out, all leaves that it is in are factorised.

@@ -249,7 +249,7 @@ class KernelModel(Frozen):
 
     @derived
     def temperature(self) -> float:
-        """tau of the probabilities Phi(mu^(c) / sigma)^(1 / tau), from leave-one-out."""
+        """tau of the probabilities (`class_probabilities`), from leave-one-out."""
         return self.left_out.temperature()
 
     def unrelated(self, X: Array) -> Array:

@@ -339,7 +339,7 @@ class LinearModel(Frozen):
 
     @derived
     def temperature(self) -> float:
-        """tau of the probabilities Phi(mu^(c) / sigma)^(1 / tau), from the sums alone.
+        """tau of the probabilities (`class_probabilities`), from the sums alone.
 
         One if fewer than two classes have several rows.
         """

@@ -436,7 +436,7 @@ class Unseen(Frozen):
 
     def trial(self, *, gaussian: bool = True) -> Trial:
         """The trial of the examples; without a variance if the model is no Gaussian process."""
-        variance = self.variance if gaussian else np.ones(len(self.ids))
+        variance = self.variance if gaussian else np.zeros(len(self.ids))
         codes, silent = self.codes, self.silent
         counts = self.counts - np.bincount(codes[silent], minlength=len(self.counts))
         return Trial(self.scores, variance, silent, self.class_support, codes, counts)
@@ -459,7 +459,7 @@ def unseen(model: Any) -> Unseen:
 
 @remembered
 def score_temperature(model: KernelModel) -> float:
-    """tau of the probabilities Phi(mu^(c))^(1 / tau), in which the variance plays no part."""
+    """tau of the probabilities exp(mu^(c) / tau), in which the variance plays no part."""
     return LeaveOneOut(model).temperature(with_variance=False)
 
 

@@ -24,7 +24,6 @@ from scipy.special import log_ndtr
 from knowmore._base import Array, Frozen, number, remembered
 from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.models.null_space import NullSpace, Removed
-from knowmore.models.probabilities import standardised
 from knowmore.models.unrelated import raised
 
 if TYPE_CHECKING:
@@ -230,7 +229,19 @@ def improbability(mean: Array, variance: Array) -> Array:
     The logarithm does not underflow where the noise is small.
     """
     best = mean.max(axis=1, keepdims=True)
-    return np.asarray(log_ndtr(-standardised(best, variance))[:, 0])
+    return np.asarray(log_ndtr(-_standardised(best, variance))[:, 0])
+
+
+def _standardised(mean: Array, variance: Array) -> Array:
+    """mu^(c) / sigma, (m, M); mean (m, M), variance (m,) with noise.
+
+    A variance is a difference, so below the rounding of mu^2 it is noise: that is its lower limit.
+    An example that is held without noise is therefore almost certain, but not infinitely so.
+    """
+    eps, tiny = np.finfo(float).eps, np.finfo(float).tiny
+    # In units of mu: its square may be beyond the range.
+    least = np.sqrt(eps) * abs(mean).max(axis=1) + np.sqrt(tiny)
+    return np.asarray(mean / np.maximum(np.sqrt(variance), least)[:, None])
 
 
 def excess(distance: Array, variance: Array) -> Array:

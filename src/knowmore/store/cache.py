@@ -478,14 +478,14 @@ def read_arrays(file: File, forms: dict[str, Any]) -> dict[str, Array]:
 # edit drops it. Its text has always the same length in bytes, so that it is overwritten in its
 # place, and nothing of it is left.
 _MEMOS: Final = {"thresholds": 1024, "temperature": 128}
-# The number of the measure of novelty: thresholds of another measure are not used.
-_MEASURE: Final = 3
+# The number of the formulas of novelty and of probabilities: memos by other ones are not used.
+_FORMULAS: Final = 4
 
 
 def state_of(file: File, facts: dict[str, Any]) -> str:
     """A digest of the examples, by their hashes, and of the settings."""
     settings = [facts[one] for one in SETTINGS]
-    held = [_MEASURE, file.totals["examples"], file.totals["vectors"], settings]
+    held = [_FORMULAS, file.totals["examples"], file.totals["vectors"], settings]
     return blake2b(dumps(held).encode(), digest_size=16).hexdigest()
 
 

@@ -122,7 +122,7 @@ class Predictor:
         estimator, nothing = self.estimator, [None] * len(X)
         model, rows = estimator.frozen_model(), estimator.model_inputs(X)
         mean, std, unknown = model.mean(rows), nothing, nothing
-        variance = np.ones(len(X))
+        variance = np.zeros(len(X))
         if hasattr(estimator, "predict_variance"):
             variance = model.variance(rows)
             std = np.sqrt(variance).tolist()

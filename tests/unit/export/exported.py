@@ -89,3 +89,11 @@ def regressors(rng, X):
 def scores_of(clf, Q):
     """The scores (m, M) of a classifier, also of two classes."""
     return clf.model_.mean(clf.model_inputs(Q))
+
+
+def vanishing():
+    """A classifier, rows (m, 1) far out, and the probabilities there, of which many vanish."""
+    clf = GPClassifier(DotProduct(1.0), noise=1e-6, probability="raw")
+    clf.fit([[-1.0], [0.0], [1.0]], [0, 1, 2])
+    Q = [[-1e4], [-1e3], [0.5], [1e3], [1e4]]
+    return clf, Q, clf.predict_proba(Q)

@@ -8,7 +8,16 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from exported import LABELS, classifiers, machines, questions, regressors, rows, scores_of
+from exported import (
+    LABELS,
+    classifiers,
+    machines,
+    questions,
+    regressors,
+    rows,
+    scores_of,
+    vanishing,
+)
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.gaussian_process.kernels import RBF, Exponentiation, RationalQuadratic
 from sklearn.pipeline import make_pipeline
@@ -77,10 +86,8 @@ def test_regressors_answer_alike(tmp_path):
 
 
 def test_chances_that_vanish_are_right(tmp_path):
-    X = np.arange(6.0)[:, None] * 10
-    clf = GPClassifier(RBF(1.0), noise=1e-14, probability="raw").fit(X, [0, 1, 2, 0, 1, 2])
-    got = answers(clf, X, tmp_path / "model.onnx")
-    want = clf.predict_proba(X)
+    clf, Q, want = vanishing()
+    got = answers(clf, Q, tmp_path / "model.onnx")
     assert want.min() < 1e-300
     assert_close(got["probabilities"], want)
 

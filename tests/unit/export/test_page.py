@@ -11,8 +11,16 @@ from base64 import b64encode
 
 import numpy as np
 import pytest
-from exported import LABELS, classifiers, machines, questions, regressors, rows, scores_of
-from sklearn.gaussian_process.kernels import RBF
+from exported import (
+    LABELS,
+    classifiers,
+    machines,
+    questions,
+    regressors,
+    rows,
+    scores_of,
+    vanishing,
+)
 from tolerance import assert_rounded, assert_within, expansion_error, variance_error
 
 import knowmore
@@ -65,9 +73,9 @@ def bounds(estimator, Q):
 def assert_same_probabilities(got, scores, variance, temperature):
     """Is this what the rule makes of these very scores and variances?"""
     want = class_probabilities(scores, variance, temperature)
-    s = np.sqrt(variance)[:, None]
-    # A logarithm is about z^2 / 2, and is rounded as such.
-    assert_rounded(got, want, 100 * (1 + ((scores / s) ** 2).max() / temperature), 1.0)
+    s = np.sqrt(1 + variance)[:, None]
+    # The logarithm of a chance is rounded as the score that it comes from.
+    assert_rounded(got, want, 100 * (1 + (abs(scores) / s).max() / temperature), 1.0)
 
 
 @pytest.mark.slow(fast=3)
@@ -105,7 +113,7 @@ def test_machines_answer_alike(tmp_path):
         assert_within(scores, scores_of(svm, Q), bounds(svm, Q)[0])
         assert [one["label"] for one in told["answers"]] == svm.predict(Q).tolist()
         chances = np.array([one["probabilities"] for one in told["answers"]])
-        assert_same_probabilities(chances, scores, np.ones(len(Q)), svm.temperature_)
+        assert_same_probabilities(chances, scores, np.zeros(len(Q)), svm.temperature_)
         keys = {"label", "probability", "score", "scores", "probabilities"}
         assert {*told["answers"][0]} == keys
 
@@ -131,12 +139,14 @@ def test_regressors_answer_alike(tmp_path):
 
 @needs_node
 def test_chances_that_vanish_are_right(tmp_path):
-    X = np.arange(6.0)[:, None] * 10
-    clf = GPClassifier(RBF(1.0), noise=1e-14).fit(X, [0, 1, 2, 0, 1, 2])
-    (told,) = ask(tmp_path, [(clf, X.tolist())])
-    assert_rounded(
-        [one["probabilities"] for one in told["answers"]], clf.predict_proba(X), 100, 1.0
+    clf, Q, want = vanishing()
+    assert want.min() < 1e-300
+    (told,) = ask(tmp_path, [(clf, Q)])
+    chances, scores = (
+        np.array([one[name] for one in told["answers"]]) for name in ("probabilities", "scores")
     )
+    variance = np.array([one["std"] for one in told["answers"]]) ** 2
+    assert_same_probabilities(chances, scores, variance, 1.0)
 
 
 @needs_node

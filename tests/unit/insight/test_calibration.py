@@ -10,7 +10,6 @@ import matplotlib
 import numpy as np
 import oracle
 import pytest
-from scipy.special import log_ndtr
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.linear_model import LogisticRegression
 from tolerance import assert_rounded, tolerance
@@ -55,7 +54,7 @@ def loss(logs, classes, temperature):
 
 
 def left_out_logs(X, y, noise=0.1, weights=1.0):
-    """log Phi of the scores by n refits, each row as a new one, and the columns of the labels."""
+    """Moderated scores by n refits, each row as a new one, and the columns of the labels."""
     classes, T = oracle.one_vs_all(y.tolist())
     each = np.arange(len(X))
     mean, variance = oracle.left_out(KERNEL, noise / weights, X, T, each)
@@ -63,7 +62,7 @@ def left_out_logs(X, y, noise=0.1, weights=1.0):
     codes = [classes.index(one) for one in y.tolist()]
     scores = oracle.completed(mean, class_support, codes)
     variance = variance - noise / weights + noise
-    return log_ndtr(scores / np.sqrt(variance)[:, None]), codes
+    return oracle.moderated(scores, variance), codes
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4])

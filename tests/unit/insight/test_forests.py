@@ -135,6 +135,9 @@ def single(request):
 def test_with_a_single_leaf_labels_are_suspect_as_for_the_gaussian_process(single):
     got, want = map(suspects, single)
     assert len(want.ids) > 1
+    assert sorted(got.ids.tolist()) == sorted(want.ids.tolist())
+    # Of the Gaussian process a sceptic is asked, too, which may change the order.
+    got = got.part([got.ids.tolist().index(one) for one in want.ids.tolist()])
     assert got.ids.tolist() == want.ids.tolist()
     assert got.rows.tolist() == want.rows.tolist()
     assert got.preferred.tolist() == want.preferred.tolist()
@@ -142,7 +145,7 @@ def test_with_a_single_leaf_labels_are_suspect_as_for_the_gaussian_process(singl
     assert got.silent.tolist() == want.silent.tolist()
     for name in ("margin", "scores", "variance", "probabilities"):
         assert_rounded(getattr(got, name), getattr(want, name), ONE_LEAF)
-    # Of the Gaussian process a sceptic is asked, too.
+    # The sceptic can only take doubts away.
     assert (got.doubts >= want.doubts - ONE_LEAF * np.finfo(float).eps).all()
     tables = (one.to_pandas().drop(columns="doubt") for one in (got, want))
     pd.testing.assert_frame_equal(*tables)
@@ -224,14 +227,15 @@ def test_suspects_are_those_that_the_others_in_their_leaves_contradict(told):
     codes = np.searchsorted(CLASSES, Y[counted])
     margin = scores.max(axis=1) - scores[rows, codes]
     order = found.rows.tolist()
-    logs = log_ndtr(oracle.completed(scores, class_support, codes) / np.sqrt(variance)[:, None])
+    logs = oracle.moderated(oracle.completed(scores, class_support, codes), variance)
     odds = mislabelling(logs, codes).odds(logs, codes)
     assert np.isclose(found.doubts, expit(odds), rtol=ITERATED).all()
     assert order == [i for i in np.argsort(-odds) if expit(odds[i]) >= 0.2 and margin[i] > 0]
     assert found.ids.tolist() == counted[order].tolist()
     assert found.preferred.tolist() == CLASSES[scores[order].argmax(axis=1)].tolist()
     assert_rounded(found.margin, margin[order], ROUNDINGS, 1.0)
-    assert {3, 40} & set(counted.tolist()) <= set(found.ids.tolist())
+    first = counted[np.argsort(-found.doubts)[:2]]
+    assert {3, 40} & set(counted.tolist()) <= set(first.tolist())
 
 
 def test_those_contradict_a_label_that_contribute_most_to_its_margin_over_all_trees(told):
@@ -298,7 +302,7 @@ def test_the_only_example_of_a_class_takes_it_with_it_but_not_one_that_is_alone_
 def test_calibration_is_by_the_examples_left_out_of_their_leaves(told):
     forest, counted, scores, variance, class_support = told
     codes = np.searchsorted(CLASSES, Y[counted])
-    logs = log_ndtr(oracle.completed(scores, class_support, codes) / np.sqrt(variance)[:, None])
+    logs = oracle.moderated(oracle.completed(scores, class_support, codes), variance)
     want = best_temperature(logs, codes)
     assert forest.temperature_ == close(want, SEARCHED)
     raw = copy.copy(forest).set_params(probability="raw")

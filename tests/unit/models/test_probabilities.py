@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from scipy.special import expit, log_ndtr, logsumexp
+from scipy.special import expit, logsumexp, ndtr, softmax
 from sklearn.datasets import load_digits
 from sklearn.gaussian_process.kernels import RBF
 from tolerance import assert_rounded, assert_solves
@@ -21,7 +21,13 @@ from knowmore import (
 )
 from knowmore.errors import InvalidInput
 from knowmore.insight import reliability
-from knowmore.models.probabilities import Mislabelling, Trial, best_temperature, mislabelling
+from knowmore.models.probabilities import (
+    Mislabelling,
+    Trial,
+    best_temperature,
+    class_probabilities,
+    mislabelling,
+)
 
 KERNEL = RBF(1.0)
 
@@ -43,7 +49,7 @@ def loss(logs, codes, temperature, weights=None):
 def drawn(n, M, temperature, blind=0.0, likely=0.0, seed=0):
     """Logarithms (n, M), labels drawn by them and changed by mistakes, and which are wrong."""
     rng = np.random.default_rng(seed)
-    logs = log_ndtr(rng.normal(size=(n, M)) * 2)
+    logs = rng.normal(size=(n, M)) * 2
     p = np.exp(logs / temperature)
     p /= p.sum(axis=1, keepdims=True)
     true = np.array([rng.choice(M, p=row) for row in p])
@@ -52,6 +58,52 @@ def drawn(n, M, temperature, blind=0.0, likely=0.0, seed=0):
     mistake = rng.choice(3, n, p=[1 - blind - likely, blind, likely])
     codes = np.choose(mistake, [true, rng.integers(0, M, n), mistaken])
     return logs, codes, codes != true
+
+
+@pytest.mark.parametrize("temperature", [0.05, 1.0, 20.0])
+def test_probabilities_are_a_softmax_of_moderated_scores(temperature):
+    rng = np.random.default_rng(0)
+    scores, variance = rng.normal(size=(50, 4)), rng.exponential(size=50)
+    got = class_probabilities(scores, variance, temperature)
+    want = softmax(oracle.moderated(scores, variance) / temperature, axis=1)
+    assert_rounded(got, want, 100 * (1 + abs(scores).max() / temperature), 1.0)
+    # The less is known, the more equal the classes; an offset of all scores says nothing.
+    wide = class_probabilities(scores, 2 * variance, temperature)
+    assert (wide.max(axis=1) <= got.max(axis=1)).all()
+    moved = class_probabilities(scores + 1, variance, temperature)
+    assert_rounded(moved, got, 100 * (1 + 4 / temperature), 1.0)
+
+
+def test_raw_probabilities_are_near_the_chance_of_a_probit():
+    z = np.linspace(-5, 5, 101)
+    for variance in (0.0, 1.0, 30.0):
+        scores = z[:, None] * [1, -1]
+        got = class_probabilities(scores, np.full(101, variance))[:, 0]
+        assert abs(got - ndtr(z / np.sqrt(1 + variance))).max() < 0.05
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("temperature", [np.exp(-50), 1.0, np.exp(50)])
+@pytest.mark.parametrize("variance", [0.0, 1e-300, 1.0, 1e300])
+@pytest.mark.parametrize("score", [1e-320, 1.0, 1e300, np.finfo(float).max])
+def test_the_largest_score_wins_at_any_scale(score, variance, temperature):
+    scores = score * np.array([[-1.0, 0.5, 1.0, 0.0], [1.0, np.nextafter(1, 0), 0.0, -1.0]])
+    P = class_probabilities(scores, np.full(2, variance), temperature)
+    assert np.isfinite(P).all()
+    assert_rounded(P.sum(axis=1), np.ones(2))
+    assert P.argmax(axis=1).tolist() == [2, 0]
+    trial = Trial(
+        scores.repeat(3, axis=0),
+        np.full(6, variance),
+        np.zeros(6, bool),
+        np.zeros(6),
+        np.array([2, 1, 2, 0, 1, 0]),
+        np.array([2, 2, 2, 0]),
+    )
+    assert 0 < trial.temperature < np.inf
+    found = mislabelling(trial.logs, trial.codes)
+    assert 0 < found.rate < 1
+    assert np.isfinite(found.odds(trial.logs, trial.codes)).all()
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from knowmore import GPClassifier, LSSVMClassifier
 from knowmore.models import probabilities
-from knowmore.store import Store
+from knowmore.store import Store, cache
 from knowmore.workbench.predicting import Predictor
 
 RNG = np.random.default_rng(5)
@@ -83,6 +83,12 @@ def test_every_edit_drops_it(edit, path, asked):
         assert not kept(path).strip()
         assert store.verify().ok
     assert asked()[0] == wanted(path)
+
+
+def test_one_of_another_formula_is_not_used(path, asked, monkeypatch):
+    want = asked()
+    monkeypatch.setattr(cache, "_FORMULAS", cache._FORMULAS - 1)
+    assert asked() == want
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"{}", b'{"state": 1}'], ids=repr)

@@ -1,6 +1,5 @@
 // Predicts with a model that is plain data: see Description in knowmore.export for the formulas.
 
-const EPS = 2 ** -52, TINY = 2 ** -1022;
 const ORDERS = {"matern-1/2": 0.5, "matern-3/2": 1.5, "matern-5/2": 2.5};
 
 function numbers(base64) {
@@ -15,7 +14,7 @@ function accumulated(kind, parts) {
 }
 
 export function predictor(model) {
-  const {columns, classes, kernel, n, noise, temperature, vanished, centre, series} = model;
+  const {columns, classes, kernel, n, noise, temperature, vanished} = model;
   const d = columns.length, M = model.width;
   const [X, A, b, squares] = ["X", "A", "b", "squares"].map((name) => numbers(model[name]));
   const R = model.R === null ? null : numbers(model.R);
@@ -93,24 +92,9 @@ export function predictor(model) {
     return q;
   }
 
-  // exp(x^2) erfc(x) for x >= 0, by Clenshaw's recurrence.
-  function erfcx(x) {
-    const y = (x - centre) / (x + centre);
-    let now = 0, later = 0;
-    for (let i = series.length - 1; i > 0; i--) [now, later] = [2 * y * now + series[i] - later, now];
-    return (y * now + series[0] - later) / (1 + 2 * x);
-  }
-
-  function logPhi(z) {
-    const half = erfcx(Math.abs(z) * Math.SQRT1_2) / 2, q = z * z / 2;
-    return z < 0 ? Math.log(half) - q : Math.log1p(-half * Math.exp(-q));
-  }
-
   function probabilities(scores, variance) {
-    const largest = Math.max(...scores.map(Math.abs));
-    const s = Math.max(Math.sqrt(variance), Math.sqrt(EPS) * largest + Math.sqrt(TINY));
-    const logs = scores.map((score) => logPhi(score / s) / temperature), most = Math.max(...logs);
-    const chances = logs.map((one) => Math.exp(one - most));
+    const most = Math.max(...scores), size = Math.sqrt(1 + variance);
+    const chances = scores.map((score) => Math.exp((score - most) / size / temperature));
     const total = chances.reduce((all, one) => all + one, 0);
     return chances.map((one) => one / total);
   }
@@ -152,7 +136,7 @@ export function predictor(model) {
       return model.flat ? {value: scores[0], std: std[0]} : {value: scores, std};
     }
     const best = scores.indexOf(Math.max(...scores));
-    const chances = probabilities(scores, variance ?? 1);
+    const chances = probabilities(scores, variance ?? 0);
     const answer = {label: classes[best], probability: chances[best]};
     if (variance !== null) answer.std = Math.sqrt(variance);
     return {...answer, score: scores[best], scores, probabilities: chances};
