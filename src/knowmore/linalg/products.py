@@ -61,7 +61,7 @@ def evaluated(work: Callable[[], T], numbers: int, columns: int) -> T:
 def eigh(A: Array) -> tuple[Array, Array]:
     """Eigenvalues (n,), the smallest first, and eigenvectors (n, n) of a symmetric A."""
     with threads_for(A.size, len(A)):
-        values, vectors = linalg.eigh(A, check_finite=False)
+        values, vectors = linalg.eigh(A, driver="evd", check_finite=False)
     return values, vectors
 
 

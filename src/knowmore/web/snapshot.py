@@ -233,7 +233,8 @@ class Snapshot:
         """A fresh fit of the examples, with the settings in use or other parameters."""
         assert self.examples is not None
         fresh = clone(self.estimator)
-        used = {"kernel": self.kernel, "noise": self.noise, "C": getattr(self.estimator, "C_", None)}
+        C = getattr(self.estimator, "C_", None)
+        used = {"kernel": self.kernel, "noise": self.noise, "C": C}
         for name in fresh.get_params(deep=False):
             if used.get(name) is not None:
                 parameters = {name: used[name]} | parameters
