@@ -69,7 +69,12 @@ class Living(Generic[M]):
         covariance = model.covariance
         if choice is None:
             choice = Choice.given(covariance.kernel, covariance.noise)
-        return cls(model, examples, choice, max_variance(covariance.kernel, covariance.X))
+        return cls(
+            model,
+            examples,
+            choice.with_kernel(covariance.kernel),
+            max_variance(covariance.kernel, covariance.X),
+        )
 
     @property
     def kernel(self) -> AnyKernel:
