@@ -177,7 +177,8 @@ class GPRegressor(EditableRegressor[Living[KernelModel]], LivingEstimator[Kernel
 
     Examples
     --------
-    >>> reg = GPRegressor(noise=0.01).fit([[0.0], [1.0], [2.0]], [100.0, 101.0, 104.0])
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> reg = GPRegressor(RBF(1.0), 0.01).fit([[0.0], [1.0], [2.0]], [100.0, 101.0, 104.0])
     >>> reg.remove([2]).predict([[1.0]]).round(2)
     array([100.99])
     >>> mean, deviation = reg.predict([[1.0], [50.0]], return_std=True)
