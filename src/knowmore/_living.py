@@ -144,7 +144,8 @@ class Living(Generic[M]):
                 _ = after.current
                 return after
             fixed = replace(self, choice=replace(self.choice, settled=True))
-            return replace(fixed._after(edit, None), choice=self.choice)
+            after = fixed._after(edit, None)
+            return replace(after, choice=replace(after.choice, settled=False))
 
     def _after(self, edit: Edit, choice: Choice | None) -> Living[M]:
         """The value after an edit; its model is sure to follow, or already up to date."""

@@ -267,7 +267,7 @@ class SettingsRule:
         counted = examples.counted
         if not len(counted) and before is not None:
             # Nothing is left to choose by; the next examples choose anew.
-            return before
+            return before.without(before.settings.ids)
         if before is not None and first is not None:
             counted = counted.without(np.arange(first, len(counted)))
         if self.mode == "median" or (first == 0 and isinstance(self.noise, str)):
@@ -373,12 +373,15 @@ class Choice:
         return replace(self, settings=replace(settings, kernel=kernel))
 
     def without(self, ids: Iterable[Id]) -> Choice:
-        """The choice, without the names of examples that leave."""
+        """The choice, without the names and labels of examples that leave.
+
+        A panel of which some have left would be of no more use: the next edit draws another.
+        """
         gone = set(ids)
         if gone.isdisjoint(self.settings.ids):
             return self
         kept = tuple(one for one in self.settings.ids if one not in gone)
-        return replace(self, settings=replace(self.settings, ids=kept))
+        return replace(self, settings=replace(self.settings, ids=kept), panel=None)
 
 
 # -- the search -----------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ from knowmore.insight import (
     transfer,
     tune,
 )
+from knowmore.kernels import default_kernel
 from knowmore.linalg import Grid
 from knowmore.models import class_probabilities
 from knowmore.models.probabilities import best_temperature, mislabelling
@@ -566,7 +567,9 @@ MISTAKES = {
         "noise.",
     ),
     "due": (
-        lambda: due(tune(LSSVMClassifier().fit(ROWS, LABELS)), fitted(), every=1),
+        lambda: due(
+            tune(LSSVMClassifier(default_kernel(ROWS), 10).fit(ROWS, LABELS)), fitted(), every=1
+        ),
         InvalidType,
         "This question is for a fitted GPClassifier, GPRegressor or LSSVMClassifier, not "
         "LinearGPClassifier. It has no kernel to tune; noise='evidence' or noise='loo' chooses its "
