@@ -20,6 +20,8 @@ import knowmore
 from knowmore import (
     EigenspaceLDA,
     EigenspacePCA,
+    ForestGPClassifier,
+    ForestGPRegressor,
     GPClassifier,
     GPRegressor,
     KnowmoreError,
@@ -227,7 +229,7 @@ def assert_alike(estimator, got, want, message):
     if isinstance(estimator, LivingEstimator):
         factor = estimator.model_.covariance.factor
         condition = np.linalg.cond(factor.solve(np.eye(factor.size)))
-    elif hasattr(estimator, "noise_"):
+    elif isinstance(estimator, ForestGPClassifier | ForestGPRegressor):
         condition = 1 + len(estimator.ids_) / estimator.noise_
     eps = np.finfo(getattr(estimator, "dtype", "float64")).eps
     bound = 100 * eps * condition * abs(want).max()

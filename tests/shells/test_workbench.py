@@ -26,6 +26,7 @@ from knowmore.cli.app import app
 from knowmore.cli.options import Kind
 from knowmore.cli.showing import show_rows
 from knowmore.errors import InvalidInput
+from knowmore.kernels import default_kernel
 from knowmore.workbench import made
 
 # Two groups of points far apart; one label in the first is wrong.
@@ -1142,7 +1143,6 @@ def test_models_of_other_columns_do_not_merge(model):
 
 
 def test_a_dry_run_of_merging_fails_as_merging_does():
-    # Enough examples for each to have a kernel of its own.
     for name, letter, scale in (("flowers", "f", 1.0), ("more", "g", 9.0)):
         points = [(scale * i, scale * (i % 7)) for i in range(200)]
         names = [f"{letter}{i}" for i in range(200)]
@@ -1150,6 +1150,8 @@ def test_a_dry_run_of_merging_fails_as_merging_does():
     model = "flowers.km"
     asked("learn", model, "flowers.csv")
     asked("learn", "other.km", "more.csv")
+    with knowmore.open("other.km") as theirs:
+        theirs.set_parameters(kernel=default_kernel(theirs.examples.X))
     words = []
     for options in ([], ["--dry-run"]):
         with pytest.raises(knowmore.KnowmoreError) as caught:

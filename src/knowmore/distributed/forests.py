@@ -157,7 +157,7 @@ def _choosing(members: Members) -> Members:
     members = members.take(members.weights > 0)
     some = np.argsort(members.keys, kind="stable")[:PANEL].tolist()
     for values in (members.labels, members.X):
-        differs = np.not_equal(values, values[:1]).reshape(len(values), -1).any(axis=1)
+        differs = np.not_equal(values, values[:1]).any(axis=tuple(range(1, values.ndim)))
         some += np.flatnonzero(differs)[:1].tolist()
     return members.take(np.unique(np.array(some, dtype=int)))
 

@@ -22,6 +22,7 @@ from knowmore.estimators.linear import LinearGPClassifier, LinearGPRegressor
 from knowmore.estimators.linear import Survey as Survey
 from knowmore.estimators.linear import grids_are_given as grids_are_given
 from knowmore.estimators.linear import noise_setting as noise_setting
+from knowmore.estimators.living import ChoosingEstimator as ChoosingEstimator
 from knowmore.estimators.living import EditableClassifier as EditableClassifier
 from knowmore.estimators.living import EditableEstimator as EditableEstimator
 from knowmore.estimators.living import LivingEstimator as LivingEstimator

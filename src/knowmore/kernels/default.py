@@ -88,10 +88,13 @@ def spreads(X: Array) -> Array:
     >>> spreads(np.array([[0.0, 100.0, 7.0], [1.0, 300.0, 7.0], [0.0, 200.0, 7.0]]))
     array([ 1., 64.,  1.])
     """
-    with np.errstate(over="ignore"):
-        first, middle, third = np.quantile(X, (0.25, 0.5, 0.75), axis=0) if len(X) else [0.0] * 3
+    if not len(X):
+        return np.ones(X.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        first, middle, third = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
         reach = np.where(third > first, _STRAY * (third - first), np.inf)
-        X = X.clip(middle - reach, middle + reach)
+        low, high = middle - reach, middle + reach
+        X = X.clip(np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high))
     # In units of the largest number no difference or square is out of range.
     largest = abs(X).max(axis=0, initial=0)
     unit = np.where(largest > 0, largest, 1.0)

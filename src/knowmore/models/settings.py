@@ -335,7 +335,7 @@ class SettingsRule:
 
 def _second(values: Array) -> int | None:
     """The number of first rows of values (n,) or (n, q) of which two differ; None if all agree."""
-    differs = np.not_equal(values, values[:1]).reshape(len(values), -1).any(axis=1)
+    differs = np.not_equal(values, values[:1]).any(axis=tuple(range(1, values.ndim)))
     return int(differs.argmax()) + 1 if differs.any() else None
 
 
@@ -476,7 +476,11 @@ class Search:
             kernel = median_chi_squared(self.X)
         elif kernel is None:
             units = spreads(self.X)
-            kernel = _of_distance("RBF", units * (self._median(units) * _NARROW**narrow))
+            with np.errstate(over="ignore"):
+                lengths = units * (self._median(units) * _NARROW**narrow)
+            # What is beyond the range of numbers has no median distance either.
+            known = np.isfinite(lengths).all()
+            kernel = _of_distance("RBF", lengths) if known else median_rbf(self.X)
         noise = self.rule.noise
         return ModelSettings(kernel, noise if isinstance(noise, float) else usual)
 

@@ -46,6 +46,8 @@ Place = tuple[int, int]
 REMEDY = "Free memory, remove examples, or use a smaller capacity or n_trees."
 # The size of a sample.
 _SAMPLE = 16
+# More bits than this are too many digits for Python to write.
+_LONG = 14_000
 _BITS = 2**64 - 1
 # NumPy's calls take longer than hashing so few numbers one by one.
 _FEW = 8
@@ -89,7 +91,9 @@ def keys_of(ids: Sequence[Id]) -> Array:
 
 def digest(word: Id) -> int:
     """A hash of a word, which tells 7 from "7"."""
-    text = f"{type(word).__name__} {word}".encode("utf-8", "surrogatepass")
+    # Python writes no integer of many thousand digits but in powers of two.
+    shown = hex(word) if isinstance(word, int) and word.bit_length() > _LONG else word
+    text = f"{type(word).__name__} {shown}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 

@@ -144,7 +144,7 @@ class EditContext:
             others = self.read(tuple(one for one in self.index if one not in gone))
             return kinds.chosen_by(estimator, others).editable_
         leaves = not can.has_factor
-        if leaves and estimator.kernel is not None:
+        if leaves and value.choice.rule.is_given:
             return replace(value.apply(edit), next_id=self._next_id(ids))
         rest = _renewed(value.examples.apply(edit), self._next_id(ids))
         if len(rest.counted) < 2:

@@ -310,6 +310,13 @@ def choice_of(estimator: Any, found: dict[str, Any], examples: Examples) -> Choi
     return Choice(estimator.rule_for(examples), settings, settled=bool(found["settled"]))
 
 
+def follows(estimator: Any, found: dict[str, Any]) -> bool:
+    """Whether the settings of a state are chosen again by the examples after every edit."""
+    return not found.get("settled", True) and not any(
+        isinstance(getattr(estimator, name, None), str) for name in _BY_LOO
+    )
+
+
 def skeleton(estimator: EditableEstimator[Any], found: dict[str, Any], examples: Examples) -> Any:
     """An empty model that can follow these examples, with the settings of a state.
 

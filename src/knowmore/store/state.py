@@ -287,15 +287,13 @@ def _followed(
     can = kinds.capabilities(facts["kind"])
     if not can.has_factor:
         return _edited(file, facts, live, before, value)
-    # A one-shot model chooses its noise itself.
-    if not can.has_supports and state["noise"] != value.model.covariance.noise:
-        return None
     examples = _joined(file, facts, live, before, value.examples)
     choice = kinds.choice_of(before.estimator, state, examples)
-    if describe_difference(choice.settings.kernel, value.kernel) is not None:
+    if describe_difference(choice.settings.kernel, value.kernel) is None:
+        choice = choice.with_kernel(value.kernel)
+    if not value.current.has(choice.settings):
         followed = value.current.follow(examples.counted, choice.settings)
         return Living.of(followed, examples, choice)
-    choice = replace(value.choice, settled=choice.settled)
     covariance = value.model.covariance
     peak = max(value.peak, max_variance(covariance.kernel, covariance.seen(examples.X)))
     after: Living[Any] = replace(value, examples=examples, choice=choice, peak=peak, reserve=[])

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from knowmore._base import Array, Id, a_type, check_name, number
 from knowmore.edits import Add
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NoExamples, warn
+from knowmore.estimators import ChoosingEstimator
 from knowmore.examples import Examples, array_of_ids
 from knowmore.models import LeftOut, beside_rows
 from knowmore.store import kinds, state, verification
@@ -557,6 +558,24 @@ class Store:
             after.set_params(**parameters)
             work.lag += len(held.index)
             work.set("set_parameters", _refitted(work, after), kinds.parameters(after))
+        return self
+
+    def refresh_settings(self) -> Self:
+        """Let the examples held choose the settings that were not given; undo brings those back.
+
+        With settings="living" they always have.
+        """
+        with self.session.lock, self.session.editing() as work:
+            held = work.held
+            if not isinstance(held.estimator, ChoosingEstimator):
+                raise InvalidInput(
+                    f"{held.estimator!r} has no settings to choose again: what its rows choose "
+                    f"follows every edit."
+                )
+            if held.fitted:
+                work.lag += len(held.index)
+                after = copy(held.estimator).refresh_settings()
+                work.set("refresh_settings", after, held.facts["parameters"])
         return self
 
     def set_notes(self, arrays: Mapping[str, Array] | None = None, **notes: Any) -> Self:

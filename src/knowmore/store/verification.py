@@ -663,15 +663,16 @@ def _verified(session: Session, fresh: Fresh, fast: bool) -> Verification:
     last = max((row[0] for row in tables["journal"] if row[2] in FORGETS), default=0)
     if any(one.live and one.weight > 0 for one in versions):
         held, fitted = session.state.estimator, None
-        if last and last == Numbers(*facts["numbers"]).position:
-            # Nothing was learnt since: the settings must be those that the examples choose.
+        follows = kinds.follows(held, facts["state"])
+        if follows or (last and last == Numbers(*facts["numbers"]).position):
+            # Every edit, or the last, has let the examples held choose the settings.
             chosen, fitted = _chosen(file, facts, versions, fresh)
         made, examples = fresh(file, facts, versions) if fitted is None else fitted
         exactness = compared(held, made, examples)
         checks += _exact(exactness)
         if session.can.has_sums:
             checks.append(_sums(held.digest(), made.digest()))
-    if last:
+    if last or chosen is not None:
         checks.append(_settings(facts, tables["journal"], last, chosen))
     found = tuple(left(file.path))
     checks.append(_traces(found))

@@ -52,7 +52,7 @@ MISTAKES = {
     ),
     "noise of a forest": (
         lambda: ForestGPClassifier(noise="loo").fit(X, Y),
-        "noise='loo' must be a number in [0, inf). It is a variance, usually 1e-6 to 1; None "
+        "noise='loo' must be a number in [0, inf). It is a variance, usually 1e-6 to 1; None"
         " chooses it by leave-one-out.",
     ),
     "noise of a forest of regressors": (

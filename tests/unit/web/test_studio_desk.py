@@ -219,10 +219,12 @@ def test_what_if_is_what_happens(visitor, path):
     assert visitor.get("/api/state")["loo_accuracy"] == would["accuracy_after"]
 
 
-def naive(examples, rows, x, label, kernel=None):
-    """The score of a label at x by a fresh fit of some rows, and the kernel."""
-    fresh = GPClassifier(kernel).fit(examples.X[rows], examples.labels[rows])
-    return fresh.decision_function(x)[0][fresh.classes_.tolist().index(label)], fresh.kernel_
+def naive(examples, rows, x, label, settings=(None, None)):
+    """The score of a label at x by a fresh fit of some rows, and the kernel and noise."""
+    ids = [examples.names[row] for row in rows]
+    fresh = GPClassifier(*settings).fit(examples.X[rows], examples.labels[rows], ids)
+    score = fresh.decision_function(x)[0][fresh.classes_.tolist().index(label)]
+    return score, (fresh.kernel_, fresh.noise_)
 
 
 @pytest.mark.parametrize("what", ["example", "picture"])
@@ -238,15 +240,15 @@ def test_explanations_are_exact(visitor, path, what):
             (row,) = describer_of(store).vectors([picture(COLOURS["plum"], 77)])
             x, own = row[None], None
         others = [i for i, one in enumerate(examples.names) if one != own]
-        # An example is explained by the model that never saw it, with the kernel of that.
-        score, kernel = naive(examples, others, x, "plum")
-        K, k = kernel(examples.X) + 0.1 * np.eye(len(examples)), kernel(examples.X, x)
+        # An example is explained by the model that never saw it, with the settings of that.
+        score, (kernel, noise) = naive(examples, others, x, "plum")
+        K, k = kernel(examples.X) + noise * np.eye(len(examples)), kernel(examples.X, x)
         bound = tolerance(K) * np.linalg.norm(k) * np.linalg.norm(np.linalg.inv(K), 2) * len(K)
         assert found["label"] == "plum"
         assert_within(found["score"], score, bound)
         for one in found["nearest"] + found["against"]:
             rest = [i for i in others if examples.names[i] != one["id"]]
-            without, _ = naive(examples, rest, x, "plum", kernel)
+            without, _ = naive(examples, rest, x, "plum", (kernel, noise))
             assert_within(one["score_without"], without, bound)
             assert one["label"] == examples.labels[examples.names.index(one["id"])]
         near = np.argsort(-k[others, 0], kind="stable")[:4]

@@ -202,7 +202,7 @@ def test_what_forgetting_would_change_is_what_it_changes(tmp_path, estimator):
         left = store.leave_one_out()
     after = dict(zip(left.ids.tolist(), left.predicted.tolist(), strict=True))
     flips = {one: label for one, label in after.items() if before[one] != label}
-    assert len(flips) > 5
+    assert len(flips) > 3
     assert {one["id"]: one["to"] for one in said["flips"]} == flips
     right = float(np.mean((left.predicted == left.labels) & ~left.silent))
     assert said["accuracy_after"] == right

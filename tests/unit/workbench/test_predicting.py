@@ -24,7 +24,7 @@ X = RNG.normal(size=(20, 2)) + 4 * np.arange(20)[:, None] % 8
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "model.km"
-    with Store(path, GPClassifier(RBF(2.0))) as store:
+    with Store(path, GPClassifier(RBF(2.0), 0.1)) as store:
         store.add(X[:12], LABELS[:12])
         store.add(X[12:], LABELS[12:])
     return path
