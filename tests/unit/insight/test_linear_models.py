@@ -566,7 +566,7 @@ MISTAKES = {
         "noise.",
     ),
     "due": (
-        lambda: due(tune(LSSVMClassifier().fit(ROWS, LABELS)), fitted(), every=1),
+        lambda: due(tune(LSSVMClassifier(C=10.0).fit(ROWS, LABELS)), fitted(), every=1),
         InvalidType,
         "This question is for a fitted GPClassifier, GPRegressor or LSSVMClassifier, not "
         "LinearGPClassifier. It has no kernel to tune; noise='evidence' or noise='loo' chooses its "
