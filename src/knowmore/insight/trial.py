@@ -49,9 +49,9 @@ class Gain(NamedTuple):
 
 
 def together(model: KernelModel, groups: Array | None) -> Array | None:
-    """The groups (n,) to leave out: those given, or else equal rows, if there are any.
+    """The groups (n,) that stay in one part: those given, or else equal rows, if there are any.
 
-    A new row has no twin among the examples. The squared hinge leaves out single examples alone.
+    The squared hinge leaves out single examples alone.
     """
     if groups is not None or model.loss != "squared":
         return groups

@@ -175,8 +175,9 @@ def log_losses(mean: Array, variance: Array, codes: Array, weights: Array) -> Ar
 
     mean (n, M), variance (n,), weights (n,)
 
-    >>> log_losses(np.array([[1.0, -1.0]] * 2), np.ones(2), np.array([0, 0]), np.ones(2)).round(2)
-    array([0.11, 0.11])
+    >>> scores = np.array([[1.0, -1.0], [1.0, -1.0], [-0.5, 0.5]])
+    >>> log_losses(scores, np.ones(3), np.array([0, 1, 1]), np.ones(3)).round(2)
+    array([0.37, 1.17, 0.51])
     """
     logs = log_chances(mean, variance)
     logs = logs / best_temperature(logs, codes, weights)

@@ -58,7 +58,7 @@ MODES = ("first", "living", "median")
 PANEL = 256
 # With this many examples a choice is good enough to stay.
 ENOUGH = 128
-# The most kernels of a weighted sum: it has 330 candidates then.
+# The most kernels of a weighted sum: it has 331 candidates then.
 MOST_KERNELS = 8
 # Noises as multiples of the mean kappa(x, x); values are often more exact than labels.
 _NOISES, _NOISES_OF_VALUES = 10.0 ** np.arange(-3, 1.5, 0.5), 10.0 ** np.arange(-4, 1.5, 0.5)
@@ -558,12 +558,16 @@ class Search:
         """Try weighted sums of kernels, each in units of its mean kappa(x, x)."""
         parts = [self._part(one) for one in kernels]
         factors = self._factors(parts)
-        for shares in _simplex(len(parts), _SHARES):
-            chosen = [i for i, share in enumerate(shares) if share]
+        splits = [np.array(split) / _SHARES for split in _simplex(len(parts), _SHARES)]
+        if _SHARES % len(parts):
+            # Few examples tell little of weights: then equal ones are hard to beat.
+            splits.append(np.full(len(parts), 1 / len(parts)))
+        for shares in splits:
+            chosen = np.flatnonzero(shares).tolist()
             if not all(factors[i] for i in chosen):
                 continue
-            kernel = _summed([(shares[i] / _SHARES * factors[i], parts[i]) for i in chosen])
-            kind = " + ".join(f"{shares[i] / _SHARES:g} of kernel {i + 1}" for i in chosen)
+            kernel = _summed([(float(shares[i]) * factors[i], parts[i]) for i in chosen])
+            kind = " + ".join(f"{shares[i]:.2g} of kernel {i + 1}" for i in chosen)
             self._try([Shape(kernel, kind)])
 
     # -- judging -----------------------------------------------------------------------------

@@ -66,6 +66,15 @@ def test_columns_that_tell_nothing_get_the_least_weight(make):
     assert losses == sorted(losses)
 
 
+def test_equal_weights_are_tried_whatever_the_number_of_kernels():
+    X, y = table(GPClassifier)
+    model = GPClassifier([RBF(1.0), RBF(2.0), RBF(4.0)]).fit(X, y)
+    kinds = [one.kind for one in model.settings_.candidates]
+    assert "0.33 of kernel 1 + 0.33 of kernel 2 + 0.33 of kernel 3" in kinds
+    # All splits of four shares among three kernels, and equal ones.
+    assert len(kinds) == len(set(kinds)) == 15 + 1
+
+
 @MAKE
 def test_kernels_of_very_different_sizes_have_equal_chances(make):
     X, y = table(make)

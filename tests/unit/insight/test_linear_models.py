@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import warnings
 import weakref
 
 import numpy as np
@@ -29,7 +30,7 @@ from knowmore import (
     LSSVMClassifier,
     living,
 )
-from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NoExamples, NotFitted
 from knowmore.insight import (
     SuggestQuery,
     calibrate,
@@ -472,6 +473,12 @@ def fitted():
     return linear().fit(ROWS, LABELS)
 
 
+def tuned():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KnowmoreWarning)
+        return tune(LSSVMClassifier().fit(ROWS, LABELS))
+
+
 MISTAKES = {
     "suspects without rows": (
         lambda: suspects(fitted()),
@@ -566,7 +573,7 @@ MISTAKES = {
         "noise.",
     ),
     "due": (
-        lambda: due(tune(LSSVMClassifier(C=10.0).fit(ROWS, LABELS)), fitted(), every=1),
+        lambda: due(tuned(), fitted(), every=1),
         InvalidType,
         "This question is for a fitted GPClassifier, GPRegressor or LSSVMClassifier, not "
         "LinearGPClassifier. It has no kernel to tune; noise='evidence' or noise='loo' chooses its "
