@@ -10,7 +10,8 @@ The one law: a model equals the batch fit of the examples it holds now.
 >>> clf.classes_
 array([0, 1, 2])
 >>> clf = clf.remove(ids[:10]).relabel([0], [1])    # some are withdrawn, one was wrong
->>> refit = GPClassifier(clf.kernel_).fit(clf.model_.examples.X, clf.model_.examples.labels)
+>>> held = clf.model_.examples
+>>> refit = GPClassifier(clf.kernel_, clf.noise_).fit(held.X, held.labels)
 >>> bool(abs(clf.decision_function(X) - refit.decision_function(X)).max() < 1e-9)
 True
 """

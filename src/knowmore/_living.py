@@ -69,7 +69,12 @@ class Living(Generic[M]):
         covariance = model.covariance
         if choice is None:
             choice = Choice.given(covariance.kernel, covariance.noise)
-        return cls(model, examples, choice, max_variance(covariance.kernel, covariance.X))
+        return cls(
+            model,
+            examples,
+            choice.with_kernel(covariance.kernel),
+            max_variance(covariance.kernel, covariance.X),
+        )
 
     @property
     def kernel(self) -> AnyKernel:
@@ -139,7 +144,8 @@ class Living(Generic[M]):
                 _ = after.current
                 return after
             fixed = replace(self, choice=replace(self.choice, settled=True))
-            return replace(fixed._after(edit, None), choice=self.choice)
+            after = fixed._after(edit, None)
+            return replace(after, choice=replace(after.choice, settled=False))
 
     def _after(self, edit: Edit, choice: Choice | None) -> Living[M]:
         """The value after an edit; its model is sure to follow, or already up to date."""

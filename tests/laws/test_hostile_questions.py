@@ -227,6 +227,8 @@ def assert_alike(estimator, got, want, message):
     if isinstance(estimator, LivingEstimator):
         factor = estimator.model_.covariance.factor
         condition = np.linalg.cond(factor.solve(np.eye(factor.size)))
+    elif hasattr(estimator, "noise_"):
+        condition = 1 + len(estimator.ids_) / estimator.noise_
     eps = np.finfo(getattr(estimator, "dtype", "float64")).eps
     bound = 100 * eps * condition * abs(want).max()
     np.testing.assert_allclose(got, want, 0, bound, err_msg=message)

@@ -97,13 +97,13 @@ def test_expected_output_change_is_what_adding_the_row_does():
     """The definition: add the row under each label, look at the pool, weigh by probability."""
     rng = np.random.default_rng(7)
     X, y, pool = rng.normal(size=(25, 3)), np.arange(25) % 3, 1.5 * rng.normal(size=(30, 3))
-    clf = GPClassifier(RBF(1.5)).fit(X, y)
+    clf = GPClassifier(RBF(1.5), 0.1).fit(X, y)
     (row,) = suggested(clf, pool, 1, "emoc")
     x, before = pool[[row]], clf.model_.mean(pool)
     above = norm.cdf(clf.decision_function(x)[0] / np.sqrt(clf.predict_variance(x)))
     change = 0.0
     for label, p in zip(clf.classes_, above / above.sum(), strict=True):
-        after = GPClassifier(RBF(1.5)).fit(np.vstack([X, x]), [*y, label]).model_.mean(pool)
+        after = GPClassifier(RBF(1.5), 0.1).fit(np.vstack([X, x]), [*y, label]).model_.mean(pool)
         change += p * abs(after - before).mean()
     assert_rounded(_values(clf.model_, pool, "emoc")[row], change, 1e4)
 

@@ -47,7 +47,7 @@ def test_reports_are_printed_in_whole_lines_where_nobody_sees_a_terminal(
 
 def score_bound(clf, digits, kept=slice(None)):
     """Bound of rounding on the difference between the scores of two solves."""
-    K = clf.kernel_(digits.X[kept]) + clf.noise * np.eye(len(digits.X[kept]))
+    K = clf.kernel_(digits.X[kept]) + clf.noise_ * np.eye(len(digits.X[kept]))
     A = np.linalg.solve(K, coded(digits.y[kept]))
     k = clf.kernel_(digits.X[kept], digits.X_test)
     return 2 * tolerance(K) * np.linalg.norm(A, axis=0).max() * np.linalg.norm(k, axis=0).max()
@@ -71,7 +71,7 @@ def test_grown_model_is_the_batch_fit(grown, digits):
     first = np.flatnonzero(digits.y < 3)
     order = np.concatenate([first, order[digits.y[order] >= 3]])
     X, T = digits.X[order], coded(digits.y[order])
-    K, k = clf.kernel_(X) + clf.noise * np.eye(len(X)), clf.kernel_(X, digits.X_test)
+    K, k = clf.kernel_(X) + clf.noise_ * np.eye(len(X)), clf.kernel_(X, digits.X_test)
     want = k.T @ np.linalg.solve(K, T)
     assert clf.ids_.tolist() == digits.ids[order].tolist()
     assert_solves(clf.decision_function(digits.X_test), want, K, T, left=k)

@@ -112,6 +112,8 @@ class TableAnswer(Frozen, ABC):
 
     def __repr__(self) -> str:
         columns, rows, (head, tail) = self._columns(), len(self), self._shown
+        if not rows:
+            return f"{type(self).__name__}: {self._summary()}"
         hidden = max(rows - head - tail, 0)
         picked = [row for row in range(rows) if not head <= row < head + hidden]
         shown = [[name, *_cells(name, values[picked])] for name, values in columns.items()]

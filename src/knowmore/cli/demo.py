@@ -1,6 +1,6 @@
 """The demonstration on scikit-learn's digits: grow, find wrong labels, forget, say "unknown".
 
-It uses `GPClassifier()` with its defaults: no parameter was chosen for these images.
+It uses `GPClassifier()` with its defaults: the examples choose kernel and noise.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def forget(clf: GPClassifier, digits: Digits) -> tuple[GPClassifier, Forgetting]
     _, one = _timed(clf, digits, GPClassifier.remove, withdrawn[:1])
     # Fitted to the images that were loaded, not to those that the model says it holds.
     kept = digits.chosen(~is_hers)
-    never, refit = _timed(GPClassifier(clf.kernel_), digits, GPClassifier.fit, *kept)
+    never, refit = _timed(GPClassifier(clf.kernel_, clf.noise_), digits, GPClassifier.fit, *kept)
     return rest, Forgetting(len(withdrawn), seconds, one, refit, _difference(rest, never, digits))
 
 
@@ -206,9 +206,11 @@ def _step(clf: GPClassifier, digits: Digits, update: float | None) -> Step:
 
 
 def _refit(clf: GPClassifier, digits: Digits) -> tuple[GPClassifier, float]:
-    """A model of the same kernel and examples, from scratch, and its time."""
+    """A model of the same settings and examples, from scratch, and its time."""
     held = clf.model_.examples
-    return _timed(GPClassifier(clf.kernel_), digits, GPClassifier.fit, held.X, held.labels)
+    return _timed(
+        GPClassifier(clf.kernel_, clf.noise_), digits, GPClassifier.fit, held.X, held.labels
+    )
 
 
 def _difference(one: GPClassifier, other: GPClassifier, digits: Digits) -> float:

@@ -55,11 +55,11 @@ class GPClassifier(EditableClassifier[Living[KernelModel]], LivingEstimator[Kern
         leave-one-out. Or "loo": the noise with the most examples right by leave-one-out, of all
         examples given to `fit`, of which those with the same features are left out together.
         `noise_` is the one in use.
-    settings : when the examples choose a kernel or noise that is None. "first": at the first fit,
-        or when there are 128 examples of several classes; until then after every edit. "living":
-        after every edit, so that they are always those that a fresh fit would choose. "median": an
-        RBF kernel as wide as the median distance (`ChiSquared` for histograms), and a noise of 0.1;
-        at the first fit, or when there are 32 examples
+    settings : when the examples choose a kernel or noise that is None. "first": after every edit,
+        until there are 128 examples of several classes; then the choice stays, that of the first
+        128 or of all examples of a first fit. "living": after every edit, so that they are always
+        those that a fresh fit would choose. "median": an RBF kernel as wide as the median distance
+        (`ChiSquared` for histograms), and a noise of 0.1; likewise, until there are 32 examples
     class_weight : None, "balanced" (all classes have the same total weight), or a dict of class
         and weight. An example of weight w has the noise sigma^2 / w. Balanced weights change with
         every example, so each edit costs as much as a fit.
@@ -177,7 +177,8 @@ class GPRegressor(EditableRegressor[Living[KernelModel]], LivingEstimator[Kernel
 
     Examples
     --------
-    >>> reg = GPRegressor(noise=0.01).fit([[0.0], [1.0], [2.0]], [100.0, 101.0, 104.0])
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> reg = GPRegressor(RBF(1.0), 0.01).fit([[0.0], [1.0], [2.0]], [100.0, 101.0, 104.0])
     >>> reg.remove([2]).predict([[1.0]]).round(2)
     array([100.99])
     >>> mean, deviation = reg.predict([[1.0], [50.0]], return_std=True)

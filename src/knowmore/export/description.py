@@ -166,7 +166,7 @@ def describe(estimator: Any) -> Description:
         or what `knowmore.open` returns if it holds one of these
 
     >>> describe(GPClassifier().fit([[0.0], [1.0]], ["a", "b"])).kernel
-    Node(kind='rbf', numbers=(1.0,), parts=())
+    Node(kind='matern-1/2', numbers=(2.0,), parts=())
     """
     own = _exportable(estimator)
     model, columns = own.frozen_model(), column_names(estimator)

@@ -128,7 +128,7 @@ def calibrate(model: Any, X: Any = None, y: Any = None, *, sample_weight: Any = 
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore import GPClassifier
-    >>> clf = GPClassifier(RBF(1.0)).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
+    >>> clf = GPClassifier(RBF(1.0), 0.1).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
     >>> calibrated = calibrate(clf)
     >>> calibrated.predict_proba([[1.4]]).round(2)
     array([[0.74, 0.26]])
@@ -182,9 +182,9 @@ def reliability(
     >>> from knowmore import GPClassifier
     >>> clf = GPClassifier().fit([[0.0], [1.0], [5.0], [6.0]], ["a", "a", "b", "b"])
     >>> reliability(clf, [[0.5], [2.0], [5.5]], ["a", "b", "b"], bins=2)
-    Reliability: expected calibration error 0.2312 of 3 predictions
+    Reliability: expected calibration error 0.2338 of 3 predictions
     confidence  accuracy  count
-        0.8979    0.6667      3
+        0.9004    0.6667      3
     """
     bins = whole_number("bins", bins, 1, _MOST_BINS)
     check_both(X, y)

@@ -221,7 +221,8 @@ class LearningCurveDisplay(Display):
         """The curve of a fitted GPClassifier or LSSVMClassifier at about so many points, drawn.
 
         X (m, d), y (m,): test data; default: leave-one-out. Examples come in the order of `ids_`.
-        Nothing is fitted: the factor of the first examples is the leading part of the whole factor.
+        Kernel and noise are those of the whole model. Nothing is fitted: the factor of the first
+        examples is the leading part of the whole factor.
         """
         model = asked(estimator, TUNABLE, "LearningCurveDisplay", "leave_one_out()", forest=_FOREST)
         n, points = len(model.examples), whole_number("points", points, 2)

@@ -109,8 +109,8 @@ def suggest(
     >>> suggest(clf, [[0.5], [3.1], [9.0], [9.1], [-3.0]], n=2, criterion="variance")
     Suggestion: 2 to label by variance
     index   value                                         reason
-        3  0.4912   unlike what is known: standard deviation 0.7
-        4  0.4672  unlike what is known: standard deviation 0.68
+        3  0.4226  unlike what is known: standard deviation 0.65
+        4  0.4111  unlike what is known: standard deviation 0.64
     """
     gp, criterion = _asked(model, criterion)
     X = inputs(model, X_pool, "X_pool")

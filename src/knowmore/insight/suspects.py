@@ -197,7 +197,7 @@ def suspects(
     >>> found
     Suspects: 1 of 7 labels are suspect
     id  label  preferred   doubt  margin
-     2      b          a  0.7404   1.784
+     2      b          a  0.6659    1.73
     >>> found.contradicting
     ((3, 1, 0),)
     >>> len(suspects(clf.relabel(found.ids, found.preferred)).ids)

@@ -25,6 +25,8 @@ _FEW = 8
 _ROUNDED = 1e-3
 # Units of columns have no larger exponents.
 _FAR = 1000
+# So many times the distance of the quartiles from the median, a value counts as it would there.
+_STRAY = 10.0
 # Sums from one over this to this are far from the ends of the range.
 _WIDE = 1e100
 
@@ -80,12 +82,17 @@ def spreads(X: Array) -> Array:
 
     The unit of a column of two values is the power of two nearest to their distance, so that zeros
     and ones stay what they are: in units of their deviation, rare categories would count most. A
-    column of one value has the unit one.
+    column of one value has the unit one. Values far beyond the middle half count as less far ones:
+    a slip of the pen sets no unit.
 
     >>> spreads(np.array([[0.0, 100.0, 7.0], [1.0, 300.0, 7.0], [0.0, 200.0, 7.0]]))
     array([ 1., 64.,  1.])
     """
-    # In halves and units of the largest number no difference or square is out of range.
+    with np.errstate(over="ignore"):
+        first, middle, third = np.quantile(X, (0.25, 0.5, 0.75), axis=0) if len(X) else [0.0] * 3
+        reach = np.where(third > first, _STRAY * (third - first), np.inf)
+        X = X.clip(middle - reach, middle + reach)
+    # In units of the largest number no difference or square is out of range.
     largest = abs(X).max(axis=0, initial=0)
     unit = np.where(largest > 0, largest, 1.0)
     Z = X / unit
@@ -126,12 +133,14 @@ def median_rbf(X: Array) -> RBF:
     >>> median_rbf(np.array([[0.0], [0.0], [3.0]]))
     RBF(length_scale=3)
     """
-    rows = rows_of_median(len(X))
-    # In units of the largest feature, so that no square is beyond the range of numbers.
-    unit = float(abs(X[rows]).max(initial=0)) or 1.0
-    r = pdist(X[rows] / unit)
-    r = r[r > 0]
+    X = X[rows_of_median(len(X))]
+    # In units of a middle row's largest feature, so that squares of few are beyond the range.
+    largest = abs(X).max(axis=1, initial=0)
+    largest = np.sort(largest[largest > 0])
+    unit = float(largest[len(largest) // 2]) if len(largest) else 1.0
     with np.errstate(over="ignore"):
+        r = pdist(X / unit)
+        r = r[r > 0]
         width = unit * float(np.median(r)) if len(r) else 1.0
     if not 0 < width < np.inf:
         raise InvalidInput(

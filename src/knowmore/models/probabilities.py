@@ -187,13 +187,14 @@ def log_losses(mean: Array, variance: Array, codes: Array, weights: Array) -> Ar
 def sharpest(logs: Array, codes: Array, weights: Array) -> tuple[Array, Array]:
     """The mean log loss under the best temperature, and the temperature, (s,) each.
 
-    For s sets of logarithms at once: logs (s, n, M), codes (n,), weights (n,). The loss is that of
-    `best_temperature`, found by Newton's method to a thousandth of the temperature.
+    For s sets of logarithms at once: logs (s, n, M), codes (n,), weights (n,). The temperature is
+    that of `best_temperature`, found by Newton's method to a thousandth; the loss leaves the prior
+    out.
 
     >>> logs = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
     >>> loss, temperature = sharpest(logs[None], np.array([0, 1, 1]), np.ones(3))
     >>> loss.round(3), temperature.round(2)
-    (array([0.655]), array([2.19]))
+    (array([0.647]), array([2.19]))
     """
     logs = logs - logs.max(axis=2, keepdims=True)
     own = logs[:, np.arange(len(codes)), codes]

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern
 
-from knowmore._base import Array, Id, TableAnswer, leading
+from knowmore._base import Array, Frozen, Id, TableAnswer, leading
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 from knowmore.kernels import (
@@ -146,7 +146,7 @@ class ModelSettings(TableAnswer):
 
 @final
 @dataclass(frozen=True, eq=False)
-class ChoosingPanel:
+class ChoosingPanel(Frozen):
     """The examples that choose, in the order of the hashes of their ids.
 
     serials (k,), labels (k,) or (k, q) : of these
@@ -267,7 +267,7 @@ class SettingsRule:
         counted = examples.counted
         if not len(counted) and before is not None:
             # Nothing is left to choose by; the next examples choose anew.
-            return before
+            return before.without(before.settings.ids)
         if before is not None and first is not None:
             counted = counted.without(np.arange(first, len(counted)))
         if self.mode == "median" or (first == 0 and isinstance(self.noise, str)):
@@ -365,13 +365,23 @@ class Choice:
             return self
         return self.rule.chosen(examples, self)
 
+    def with_kernel(self, kernel: AnyKernel) -> Choice:
+        """The choice with an equal kernel in place of its own, so that both are the same object."""
+        settings = self.settings
+        if settings.kernel is kernel:
+            return self
+        return replace(self, settings=replace(settings, kernel=kernel))
+
     def without(self, ids: Iterable[Id]) -> Choice:
-        """The choice, without the names of examples that leave."""
+        """The choice, without the names and labels of examples that leave.
+
+        A panel of which some have left would be of no more use: the next edit draws another.
+        """
         gone = set(ids)
         if gone.isdisjoint(self.settings.ids):
             return self
         kept = tuple(one for one in self.settings.ids if one not in gone)
-        return replace(self, settings=replace(self.settings, ids=kept))
+        return replace(self, settings=replace(self.settings, ids=kept), panel=None)
 
 
 # -- the search -----------------------------------------------------------------------------------
@@ -504,8 +514,9 @@ class Search:
         with suppress(InvalidInput):
             median = self._median(units)
             for step in steps:
-                kernel = _of_distance(kind, units * (median * 2.0**step))
-                yield Shape(kernel, kind, columns, step, units)
+                lengths = units * (median * 2.0**step)
+                if np.isfinite(lengths).all() and (lengths > 0).all():
+                    yield Shape(_of_distance(kind, lengths), kind, columns, step, units)
 
     def _median(self, units: Array) -> float:
         """The power of two nearest to the median distance in these units."""
@@ -582,31 +593,32 @@ class Search:
             K = corner(shape.kernel, self.X)
             size = float(np.diagonal(K).mean())
             if np.isfinite(K.sum()) and 0 < size < np.inf:
-                self.tried.append(self._judged_by_noise(shape, K, size))
+                judged = self._judged_by_noise(shape, K, size)
+                if np.isfinite(judged.candidate.total):
+                    self.tried.append(judged)
 
     def _judged_by_noise(self, shape: Shape, K: Array, size: float) -> Judged:
         given, free = self.rule.noise, shape.free and self.codes is None
         shares = _NOISES if self.codes is not None else _NOISES_OF_VALUES
-        noises = shares * size
-        if isinstance(given, float) and not free:
-            noises = np.array([given])
+        noises, amplitude = shares * size, 1.0
+        if isinstance(given, float):
+            # The errors cannot tell an amplitude: it is that of the values.
+            amplitude = float(2.0 ** np.round(np.log2((self.T**2).mean()))) if free else 1.0
+            amplitude = amplitude if 0 < amplitude < np.inf else 1.0
+            noises = np.array([given / amplitude])
         left = [*left_out_by_noise(K, self.T, self.weights, noises, bias=self.rule.bias)]
-        amplitudes = np.ones(len(noises))
         if self.codes is not None:
             logs = np.stack([log_chances(silenced(one)[0], one.variance) for one in left])
             losses = sharpest(logs, self.codes, self.weights)[0]
         else:
             losses = np.array([self._squared(one) for one in left])
-            if free and isinstance(given, float):
-                amplitudes = given / noises
-            elif free:
-                amplitudes = np.array([self._amplitude(one) for one in left])
-        away = np.zeros(len(noises))
-        if len(noises) > 1:
-            away = np.log10(noises / size / _LIKELY) ** 2
+        away = np.log10(noises / size / _LIKELY) ** 2 if len(noises) > 1 else np.zeros(1)
         priors = (away + (shape.step - _MIDDLE) ** 2) / (2 * _SPREAD**2 * len(K))
-        i = int(np.argmin(losses + priors))
-        amplitude, kernel = float(amplitudes[i]), shape.kernel
+        totals = losses + priors
+        i = int(np.argmin(np.where(np.isfinite(totals), totals, np.inf)))
+        if free and not isinstance(given, float):
+            amplitude = self._amplitude(left[i])
+        kernel = shape.kernel
         if amplitude != 1:
             kernel = ConstantKernel(amplitude, _around(amplitude)) * kernel
         noise = given if isinstance(given, float) else float(amplitude * noises[i])

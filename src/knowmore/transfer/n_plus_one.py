@@ -104,8 +104,10 @@ class NPlusOneClassifier(LeastSquares):
 
     Examples
     --------
+    >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore import LSSVMClassifier
-    >>> known = LSSVMClassifier().fit([[0.0], [1.0], [4.0], [5.0]], ["cold"] * 2 + ["mild"] * 2)
+    >>> known = LSSVMClassifier(RBF(3.5), 1.0)
+    >>> known = known.fit([[0.0], [1.0], [4.0], [5.0]], ["cold"] * 2 + ["mild"] * 2)
     >>> names = ["cold", "cold", "mild", "mild", "hot", "hot"]
     >>> clf = NPlusOneClassifier(known).fit([[0.2], [0.7], [4.2], [4.7], [6.5], [7.5]], names)
     >>> clf.predict([[1.0], [4.0], [8.0]])

@@ -245,8 +245,8 @@ MISTAKES = {
     "merging with other noise": (
         lambda clf: clf.merge(GPClassifier(RBF(1.0), 0.2).fit(X, Y, ids=[7, 8, 9])),
         ValueError,
-        "The two models differ in noise: 0.1 here, 0.2 there. Fit both with the same noise "
-        "to merge them.",
+        "The two models differ in noise: 0.31622776601683794 here, 0.2 there. "
+        "Fit both with the same noise to merge them.",
     ),
     "merging with another kind": (
         lambda clf: clf.merge(GPRegressor(RBF(1.0)).fit(X, [1.0, 2.0, 3.0])),
@@ -341,18 +341,18 @@ def test_a_mistake_is_reported_and_changes_nothing(mistake):
 SETTINGS = {
     "noise below zero": (
         {"noise": -1.0},
-        "noise=-1.0 must be a number in [0, inf). It is a variance, usually from 1e-6 to 1; 'loo' "
+        "noise=-1.0 must be a number in [0, inf). It is a variance, usually from 1e-6 to 1; None "
         "chooses it by leave-one-out.",
     ),
     "noise that is NaN": (
         {"noise": float("nan")},
-        "noise=nan must be a number in [0, inf). It is a variance, usually from 1e-6 to 1; 'loo' "
+        "noise=nan must be a number in [0, inf). It is a variance, usually from 1e-6 to 1; None "
         "chooses it by leave-one-out.",
     ),
     "noise in words": (
         {"noise": "some"},
         "noise='some' must be a number in [0, inf). It is a variance, usually from 1e-6 to 1; "
-        "'loo' chooses it by leave-one-out.",
+        "None chooses it by leave-one-out.",
     ),
     "an unknown solver": (
         {"solver": "qr"},
@@ -369,7 +369,7 @@ SETTINGS = {
     "a kernel that is none": (
         {"kernel": "rbf"},
         "kernel is of type str. Give a scikit-learn Kernel, a function of X (n, d) and Y (m, d) "
-        "that returns (n, m), or None.",
+        "that returns (n, m), a list of kernels, or None.",
     ),
     "a kernel of single pairs": (
         {"kernel": np.vdot},
@@ -504,7 +504,7 @@ def test_features_that_overflow_are_reported_at_the_call():
         with pytest.raises(KnowmoreError, match=r"gave a value that is not finite"):
             dot.add([[1e200, 0.0]], ["a"])
     assert dot.ids_.tolist() == [0, 1, 2]
-    single = GPRegressor(DotProduct(), dtype="float32").fit(X, [1.0, 2.0, 3.0])
+    single = GPRegressor(DotProduct(), 0.1, dtype="float32").fit(X, [1.0, 2.0, 3.0])
     with pytest.raises(KnowmoreError, match=r"gave 1e\+40, noise included, .* float32 holds"):
         single.add([[1e20, 0.0]], [1.0])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import oracle
@@ -81,7 +82,7 @@ def test_bad_edits_change_nothing(kind):
 @pytest.mark.parametrize("name", ["capacity", "n_trees", "seed", "noise", "kernel"])
 def test_forests_merge_only_if_they_agree(name):
     settings = {"capacity": 9, "n_trees": 2, "seed": 5, "noise": 0.5, "kernel": RBF(3.0)}
-    one = ForestGPClassifier(RBF(1.0), capacity=8).fit(X[:50], Y[:50])
+    one = ForestGPClassifier(RBF(1.0), 0.1, capacity=8).fit(X[:50], Y[:50])
     other = clone(one).set_params(**{name: settings[name]}).fit(X[50:], Y[50:], ids=range(50, 150))
     with pytest.raises(InvalidInput, match=f"differ in {name}: .*Fit both with the same {name}"):
         one.merge(other)
@@ -101,7 +102,7 @@ def test_with_a_single_leaf_it_is_the_gaussian_process(forest, gp):
     b = gp().fit(X, Y, sample_weight=weights)
     assert a.kernel_ == b.kernel_
     # The condition is at most 150 max w / noise + 1.
-    roundings = 4 * 150 * 2 / 0.1
+    roundings = 4 * 150 * 2 / b.noise_
     for got, want in zip(answers(a), answers(b), strict=True):
         assert_rounded(got, want, roundings)
     for given in (None, groups):
@@ -133,7 +134,7 @@ def test_leave_one_out_refits_the_leaves_and_keeps_the_shape(n_trees):
 
 
 def test_the_default_kernel_follows_few_examples_and_is_kept_with_many():
-    clf = ForestGPClassifier(capacity=4).fit(X[:5], Y[:5])
+    clf = ForestGPClassifier(noise=0.1, capacity=4, settings="median").fit(X[:5], Y[:5])
     assert clf.kernel_ == median_rbf(X[:5])
     clf.add(X[5:20], Y[5:20])
     assert clf.kernel_ == median_rbf(X[:20])
@@ -148,10 +149,11 @@ def test_the_default_kernel_follows_few_examples_and_is_kept_with_many():
         assert_rounded(got, want, 4 * 4 / 0.1)
 
 
-def test_a_merge_into_few_examples_takes_the_kernel_of_many():
-    few = ForestGPClassifier(capacity=20).fit(X[:5], Y[:5])
-    many = ForestGPClassifier(capacity=20).fit(X[5:], Y[5:], ids=range(5, 150))
-    assert few.merge(many).kernel_ == median_rbf(X[5:])
+@pytest.mark.parametrize("settings", ["first", "median"])
+def test_a_merge_into_few_examples_takes_the_settings_of_many(settings):
+    few = ForestGPClassifier(capacity=20, settings=settings).fit(X[:5], Y[:5])
+    many = clone(few).fit(X[5:], Y[5:], ids=range(5, 150))
+    assert few.merge(many).settings_.agree(many.settings_)
     assert len(few.ids_) == 150
 
 
@@ -177,19 +179,21 @@ def test_a_relabelling_changes_no_factor():
 
 
 def test_variance_ignores_labels():
-    one, other = (ForestGPClassifier(capacity=20, n_trees=2).fit(X, y) for y in (Y, Y[::-1]))
+    make = partial(ForestGPClassifier, RBF(1.0), 0.1, capacity=20, n_trees=2)
+    one, other = (make().fit(X, y) for y in (Y, Y[::-1]))
     assert np.array_equal(one.predict_variance(X), other.predict_variance(X))
 
 
 def test_several_columns_of_targets():
     values = np.column_stack([X[:, 0], 100 + X[:, 1]])
-    reg = ForestGPRegressor(capacity=30, n_trees=2).fit(X, values)
+    make = partial(ForestGPRegressor, RBF(1.0), 0.1, capacity=30, n_trees=2)
+    reg = make().fit(X, values)
     mean, deviation = reg.predict(X[:7], return_std=True)
     assert mean.shape == deviation.shape == reg.predict_variance(X[:7]).shape == (7, 2)
     assert_rounded(deviation**2, reg.predict_variance(X[:7]))
     left = reg.leave_one_out()
     assert left.scores.shape == left.variance.shape == left.predicted.shape == (150, 2)
-    single = ForestGPRegressor(capacity=30, n_trees=2).fit(X, values[:, 1])
+    single = make().fit(X, values[:, 1])
     assert_rounded(single.predict(X), reg.predict(X)[:, 1])
     assert single.predict_variance(X).shape == (150,)
 
@@ -216,7 +220,7 @@ def test_pickles_and_clones():
     copy = clone(clf)
     assert copy.get_params() == clf.get_params()
     assert not copy.__sklearn_is_fitted__()
-    names = ["capacity", "kernel", "n_trees", "noise", "probability", "seed"]
+    names = ["capacity", "kernel", "n_trees", "noise", "probability", "seed", "settings"]
     assert list(copy.get_params(deep=False)) == names
 
 

@@ -17,10 +17,10 @@ from knowmore import GPClassifier, GPRegressor, KnowmoreError
 from knowmore.linalg import Cholesky
 
 
-def make(n=40, classes=3, **settings):
+def make(n=40, classes=3, noise=0.1, **settings):
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(n, 3)), rng.integers(0, classes, n)
-    return GPClassifier(RBF(1.0), **settings).fit(X, y), X, y
+    return GPClassifier(RBF(1.0), noise, **settings).fit(X, y), X, y
 
 
 def test_scores_are_those_of_the_paper():
@@ -42,7 +42,7 @@ def test_two_classes_have_one_score():
 
 def test_renaming_classes_permutes_the_scores():
     clf, X, y = make()
-    renamed = GPClassifier(RBF(1.0)).fit(X, np.array(["z", "m", "a"])[y])
+    renamed = GPClassifier(RBF(1.0), 0.1).fit(X, np.array(["z", "m", "a"])[y])
     assert_rounded(renamed.decision_function(X), clf.decision_function(X)[:, ::-1])
 
 
@@ -80,7 +80,8 @@ def test_a_single_class_is_certain_and_more_can_follow():
 def test_it_can_start_from_a_single_example():
     clf = GPClassifier()
     assert clf.add([[1.0, 2.0]], ["first"]).tolist() == [0]
-    assert clf.kernel_ == RBF(1.0)
+    # Half the width of several classes: one class alone is told from all else.
+    assert (clf.kernel_.length_scale, clf.noise_) == (0.5, 0.01)
     assert clf.partial_fit([[3.0, 2.0]], ["second"], classes=["first", "second"]).predict(
         [[3.0, 2.0]]
     ).tolist() == ["second"]
@@ -139,7 +140,7 @@ def test_what_may_fail_is_done_at_once(monkeypatch):
 
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(20, 3)), rng.integers(0, 3, 20)
-    for settings in ({"kernel": kernel}, {"kernel": RBF(1.0), "noise": 0.0}):
+    for settings in ({"kernel": kernel, "noise": 0.1}, {"kernel": RBF(1.0), "noise": 0.0}):
         clf = GPClassifier(**settings).fit(X, y)
         calls = spy(monkeypatch, "append", "without")
         clf.add(X[:1] + 1, y[:1])
@@ -164,7 +165,7 @@ def test_removing_most_regrows_the_rest(monkeypatch):
     calls = spy(monkeypatch, "append", "without")
     clf.remove(range(10, 190)).predict(X)
     assert calls == {"append": 1, "without": 1}
-    want = GPClassifier(RBF(1.0)).fit(np.r_[X[:10], X[190:]], np.r_[y[:10], y[190:]])
+    want = GPClassifier(RBF(1.0), 0.1).fit(np.r_[X[:10], X[190:]], np.r_[y[:10], y[190:]])
     K = oracle.covariance(RBF(1.0), want.model_.examples.X, 0.1)
     T, k = want.model_.targets.T, RBF(1.0)(want.model_.examples.X, X)
     assert_solves(clf.decision_function(X), want.decision_function(X), K, T, left=k)
@@ -257,7 +258,7 @@ def test_a_subclass_of_a_known_kernel_is_asked_itself():
             return 2 * super().diag(X)
 
     _clf, X, y = make()
-    twice = GPClassifier(Twice(1.0)).fit(X, y)
+    twice = GPClassifier(Twice(1.0), 0.1).fit(X, y)
     _, T = oracle.one_vs_all(y.tolist())
     K = oracle.covariance(Twice(1.0), X, 0.1)
     want = oracle.scores(Twice(1.0), 0.1, X, T, X)

@@ -86,7 +86,7 @@ def test_merge_and_split(features):
     assert alive.split(living(other)).digest() == before
     # The same landmarks from the same rows in another order are the same map.
     if isinstance(features, Landmarks):
-        other.steps[0] = (other.steps[0][0], clone(features).fit(X[:400][::-1]))
+        other.steps[0] = (other.steps[0][0], clone(features).fit(X[:400][::-1], Y[:400][::-1]))
         assert alive.merge(other).split(other).digest() == before
 
 

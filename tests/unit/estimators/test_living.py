@@ -41,11 +41,12 @@ def scores_of(A):
     return np.column_stack([A[:, 0], A[:, 1]]) / 1000
 
 
-# Estimators without a kernel of their own, and the labels that they take.
+# Estimators whose kernel is that of the median distance, and the labels that they take.
+AT_MEDIAN = {"settings": "median"}
 DEFAULTS = {
-    "GPClassifier": (GPClassifier, Y),
-    "GPRegressor": (GPRegressor, X[:, 0] - 1000),
-    "LSSVMClassifier": (partial(LSSVMClassifier, C=10.0), Y),
+    "GPClassifier": (partial(GPClassifier, **AT_MEDIAN), Y),
+    "GPRegressor": (partial(GPRegressor, **AT_MEDIAN), X[:, 0] - 1000),
+    "LSSVMClassifier": (partial(LSSVMClassifier, C=10.0, **AT_MEDIAN), Y),
     "NPlusOneClassifier": (partial(NPlusOneClassifier, Scores([0, 1], scores_of)), Y),
     "OneShotClassifier": (partial(OneShotClassifier, None, SUPPORTS), np.minimum(Y, 1)),
 }
@@ -114,7 +115,7 @@ def test_a_fit_of_enough_rows_decides_by_all_of_them(make, y):
 
 
 def test_rows_that_are_all_the_same_decide_nothing():
-    clf = GPClassifier().fit(np.ones((50, 2)), ["one"] * 50)
+    clf = GPClassifier(**AT_MEDIAN).fit(np.ones((50, 2)), ["one"] * 50)
     assert clf.kernel_ == RBF(1.0)
     clf.add([[4.0, 5.0]], ["other"])
     assert clf.kernel_ == RBF(5.0)
@@ -143,9 +144,10 @@ def test_copies_and_pickles_keep_the_decision_open(make, y):
 @pytest.mark.parametrize("kind", [GPClassifier, LSSVMClassifier])
 @pytest.mark.parametrize(("mine", "theirs"), [(6, 9), (6, 60), (60, 6), (20, 20)])
 def test_an_undecided_model_merges_with_any(kind, mine, theirs):
-    one = kind().fit(X[:mine], Y[:mine])
+    make = partial(kind, **AT_MEDIAN)
+    one = make().fit(X[:mine], Y[:mine])
     rows = slice(90 - theirs, 90)
-    other = kind().fit(X[rows], Y[rows], np.arange(200, 200 + theirs))
+    other = make().fit(X[rows], Y[rows], np.arange(200, 200 + theirs))
     decided = one if mine >= SETTLED else other if theirs >= SETTLED else None
     expected = decided and decided.kernel_
     one.merge(other)
@@ -154,12 +156,21 @@ def test_an_undecided_model_merges_with_any(kind, mine, theirs):
         assert_rounded(one.kernel_.length_scale, median_of(held))
     else:
         assert one.kernel_ == expected
-    laws.assert_equal_models(one, laws.batch(kind, one), X)
+    laws.assert_equal_models(one, laws.batch(make, one), X)
 
 
-def test_models_that_decided_otherwise_do_not_merge():
-    one, other = GPClassifier().fit(X[:40], Y[:40]), GPClassifier().fit(X[40:] * 2, Y[40:])
-    with pytest.raises(InvalidInput, match=r"differ in kernel: RBF.* here, RBF.* there"):
+def test_models_that_decided_otherwise_keep_what_the_first_decided():
+    make = partial(GPClassifier, **AT_MEDIAN)
+    one, other = make().fit(X[:40], Y[:40]), make().fit(X[40:] * 2, Y[40:], np.arange(40, 90))
+    decided = one.kernel_
+    assert decided != other.kernel_
+    assert one.merge(other).kernel_ == decided
+    laws.assert_equal_models(one, laws.batch(make, one), X)
+
+
+def test_a_kernel_that_was_given_does_not_merge_with_one_that_was_decided():
+    one, other = GPClassifier(RBF(3.0)).fit(X[:40], Y[:40]), GPClassifier().fit(X[40:], Y[40:])
+    with pytest.raises(InvalidInput, match=r"differ in kernel: RBF.* here, Matern.* there"):
         one.merge(other)
 
 

@@ -52,15 +52,13 @@ MISTAKES = {
     ),
     "noise of a forest": (
         lambda: ForestGPClassifier(noise="loo").fit(X, Y),
-        "noise='loo' must be a number in [0, inf). It is a variance, usually 1e-6 to 1. A forest "
-        "does not choose it: tune a GPClassifier on about 1,000 of the rows with "
-        "knowmore.insight.tune, and give its kernel_ and noise_.",
+        "noise='loo' must be a number in [0, inf). It is a variance, usually 1e-6 to 1; None "
+        " chooses it by leave-one-out.",
     ),
     "noise of a forest of regressors": (
         lambda: ForestGPRegressor(noise="evidence").fit(X, Y),
-        "noise='evidence' must be a number in [0, inf). It is a variance, usually 1e-6 to 1. A "
-        "forest does not choose it: tune a GPRegressor on about 1,000 of the rows with "
-        "knowmore.insight.tune, and give its kernel_ and noise_.",
+        "noise='evidence' must be a number in [0, inf). It is a variance, usually 1e-6 to 1; "
+        "None chooses it by leave-one-out.",
     ),
     "complex rows": (
         lambda: Grid.covering([[1 + 2j, 3.0]]),

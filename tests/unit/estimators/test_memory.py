@@ -27,7 +27,7 @@ def limit(more):
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(3000, 5)), rng.integers(0, 3, 3000)
-clf = GPClassifier(RBF(1.0), solver=sys.argv[1]).fit(X[:700], y[:700])
+clf = GPClassifier(RBF(1.0), 0.1, solver=sys.argv[1]).fit(X[:700], y[:700])
 clf.remove([3])                     # what is compiled is there
 clf.predict(X[:10])
 limit(60 * 2**20)
@@ -43,7 +43,7 @@ for _ in range(2):
     assert clf.ids_.tolist() == held
 limit(None)
 rows = clf.model_.examples
-want = GPClassifier(RBF(1.0), solver=sys.argv[1]).fit(rows.X, rows.labels)
+want = GPClassifier(RBF(1.0), 0.1, solver=sys.argv[1]).fit(rows.X, rows.labels)
 error = abs(scores - want.decision_function(X[:10])).max()
 assert error <= 4 * np.finfo(float).eps * len(held) / 0.1 * len(held), error
 pickle.dumps(clf)
@@ -102,7 +102,7 @@ from knowmore import GPClassifier
 from knowmore.errors import NotEnoughMemory
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(3000, 5)), rng.integers(0, 3, 3000)
-clf = GPClassifier(RBF(1.0)).fit(X[:500], y[:500])
+clf = GPClassifier(RBF(1.0), 0.1).fit(X[:500], y[:500])
 clf.predict(X[:10])
 clf.add(X[500:2500], y[500:2500])
 # Another part of the process takes it all, even the reserve.
@@ -134,7 +134,7 @@ from knowmore import GPClassifier
 from knowmore.errors import NotEnoughMemory
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(9000, 5)), rng.integers(0, 3, 9000)
-clf = GPClassifier(RBF(1.0), solver=sys.argv[1]).fit(X[:1000], y[:1000])
+clf = GPClassifier(RBF(1.0), 0.1, solver=sys.argv[1]).fit(X[:1000], y[:1000])
 want = clf.predict_proba(X[:10])
 pages = int(open("/proc/self/statm").read().split()[0])
 size = pages * resource.getpagesize() + 5 * 2**20
@@ -159,7 +159,7 @@ def test_a_question_about_more_rows_than_there_is_memory_for_says_so(solver):
 def test_deferred_work_has_memory_reserved_until_it_is_done():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2000, 3)), rng.integers(0, 2, 2000)
-    clf = GPClassifier(RBF(1.0)).fit(X[:10], y[:10])
+    clf = GPClassifier(RBF(1.0), 0.1).fit(X[:10], y[:10])
     clf.add(X[10:20], y[10:20])
     assert reserved(clf) == 0  # too little to matter
     clf.add(X[20:1200], y[20:1200])

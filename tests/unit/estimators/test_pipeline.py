@@ -35,7 +35,7 @@ TABLE = pd.DataFrame(X, index=NAMES, columns=["p", "q", "r"])
 
 
 def scaled(last=None):
-    last = GPClassifier(RBF(1.0)) if last is None else last
+    last = GPClassifier(RBF(1.0), 0.1) if last is None else last
     return make_pipeline(StandardScaler(), last).fit(TABLE[:40], pd.Series(Y, NAMES)[:40])
 
 
@@ -85,7 +85,7 @@ def test_insight_questions_work_as_for_an_estimator():
     assert reliability(calibrated, TABLE, Y).error == reliability(calibrate(clf), Z, Y).error
 
 
-@pytest.mark.parametrize("last", [GPClassifier(RBF(1.0)), LSSVMClassifier(RBF(1.0))])
+@pytest.mark.parametrize("last", [GPClassifier(RBF(1.0), 0.1), LSSVMClassifier(RBF(1.0), 10.0)])
 def test_tuning_gives_another_living_pipeline(last):
     pipe = scaled(last)
     before = pipe.decision_function(TABLE)

@@ -28,7 +28,7 @@ from knowmore.models.probabilities import best_temperature
 matplotlib.use("agg")
 from matplotlib import pyplot
 
-KERNEL = RBF(1.0)
+KERNEL, NOISE = RBF(1.0), 0.1
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def loss(logs, classes, temperature):
     return total
 
 
-def left_out_logs(X, y, noise=0.1, weights=1.0):
+def left_out_logs(X, y, noise=NOISE, weights=1.0):
     """Moderated scores by n refits, each row as a new one, and the columns of the labels."""
     classes, T = oracle.one_vs_all(y.tolist())
     each = np.arange(len(X))
@@ -68,7 +68,7 @@ def left_out_logs(X, y, noise=0.1, weights=1.0):
 @pytest.mark.parametrize("classes", [2, 3, 4])
 def test_the_temperature_makes_leave_one_out_most_likely(classes):
     X, y = clouds(classes=classes)
-    found = calibrate(GPClassifier(KERNEL).fit(X, y)).temperature
+    found = calibrate(GPClassifier(KERNEL, NOISE).fit(X, y)).temperature
     logs, columns = left_out_logs(X, y)
     least = loss(logs, columns, found)
     for factor in 0.5, 0.9, 0.99, 1.01, 1.1, 2.0:
@@ -78,7 +78,7 @@ def test_the_temperature_makes_leave_one_out_most_likely(classes):
 def test_weights_count():
     X, y = clouds()
     weights = np.random.default_rng(8).uniform(0.2, 5, size=60)
-    clf = GPClassifier(KERNEL, probability="raw").fit(X, y, sample_weight=weights)
+    clf = GPClassifier(KERNEL, NOISE, probability="raw").fit(X, y, sample_weight=weights)
     found = calibrate(clf).temperature
     logs, columns = left_out_logs(X, y, weights=weights)
     least = loss(logs, columns, found)
@@ -91,7 +91,7 @@ def test_weights_count():
 
 def test_probabilities_are_powers_of_the_chances():
     X, y = clouds()
-    clf = GPClassifier(KERNEL, probability="raw").fit(X, y)
+    clf = GPClassifier(KERNEL, NOISE, probability="raw").fit(X, y)
     calibrated = calibrate(clf)
     queries = X + 0.3
     powers = clf.predict_proba(queries) ** (1 / calibrated.temperature)
@@ -104,7 +104,7 @@ def test_probabilities_are_powers_of_the_chances():
 
 def test_it_follows_every_edit():
     X, y = clouds(80)
-    clf = GPClassifier(KERNEL).fit(X[:60], y[:60])
+    clf = GPClassifier(KERNEL, NOISE).fit(X[:60], y[:60])
     calibrated = calibrate(clf)
     seen = {calibrated.temperature}
     edits = [
@@ -117,8 +117,8 @@ def test_it_follows_every_edit():
     for edit in edits:
         edit()
         examples = clf.model_.examples
-        fresh = GPClassifier(KERNEL).fit(examples.X, examples.labels)
-        K = oracle.covariance(KERNEL, examples.X, 0.1)
+        fresh = GPClassifier(KERNEL, NOISE).fit(examples.X, examples.labels)
+        K = oracle.covariance(KERNEL, examples.X, NOISE)
         want = calibrate(fresh).temperature
         # The root moves with the scores over the curvature of the loss; the prior gives one.
         scale = abs(left_out_logs(examples.X, examples.labels)[0]).sum()
@@ -139,7 +139,7 @@ def test_the_temperature_is_computed_once_per_model(monkeypatch):
 
     monkeypatch.setattr(module, "best_temperature", counted)
     X, y = clouds()
-    clf = GPClassifier(KERNEL).fit(X, y)
+    clf = GPClassifier(KERNEL, NOISE).fit(X, y)
     calibrated = calibrate(clf)
     calibrated.predict_proba(X)
     repr(calibrated)
@@ -154,7 +154,7 @@ def test_the_temperature_is_computed_once_per_model(monkeypatch):
 def test_no_mistakes_do_not_mean_certainty():
     """Where leave-one-out is always right, the prior keeps the temperature above zero."""
     X = np.array([[0.0], [0.1], [9.0], [9.1]])
-    calibrated = calibrate(GPClassifier(KERNEL).fit(X, ["a", "a", "b", "b"]))
+    calibrated = calibrate(GPClassifier(KERNEL, NOISE).fit(X, ["a", "a", "b", "b"]))
     assert 0.01 < calibrated.temperature < 1
     assert calibrated.predict_proba([[0.05]]).min() > 0
 
@@ -168,7 +168,7 @@ def test_a_classifier_that_is_always_wrong_becomes_uniform():
 
 def test_one_class_and_extreme_scores_work():
     X, _ = clouds(10)
-    one = calibrate(GPClassifier(KERNEL).fit(X, ["a"] * 10))
+    one = calibrate(GPClassifier(KERNEL, NOISE).fit(X, ["a"] * 10))
     assert one.temperature == 1
     np.testing.assert_array_equal(one.predict_proba(X), np.ones((10, 1)))
     for far in 1e-9, 1e9, 1e150:
@@ -179,14 +179,14 @@ def test_one_class_and_extreme_scores_work():
 
 def test_it_can_be_pickled():
     X, y = clouds()
-    calibrated = calibrate(GPClassifier(KERNEL).fit(X, y))
+    calibrated = calibrate(GPClassifier(KERNEL, NOISE).fit(X, y))
     again = pickle.loads(pickle.dumps(calibrated))
     np.testing.assert_array_equal(again.predict_proba(X), calibrated.predict_proba(X))
 
 
 def test_nothing_of_an_example_that_was_removed_is_kept():
     X, y = clouds()
-    clf = GPClassifier(KERNEL).fit(X, y)
+    clf = GPClassifier(KERNEL, NOISE).fit(X, y)
     (secret,) = clf.add([[123.456789, 9.0]], ["oak"])
     calibrated = calibrate(clf)
     before = weakref.ref(clf.model_)
@@ -200,7 +200,7 @@ def test_nothing_of_an_example_that_was_removed_is_kept():
 
 def test_an_emptied_model_can_be_printed():
     X, y = clouds()
-    clf = GPClassifier(KERNEL).fit(X, y)
+    clf = GPClassifier(KERNEL, NOISE).fit(X, y)
     calibrated = calibrate(clf)
     clf.remove(clf.ids_)
     assert repr(calibrated).endswith("no examples are held")
@@ -235,7 +235,7 @@ def binned(P, right, bins):
 def test_bins_match_a_plain_loop(bins):
     X, y = clouds()
     new, truth = clouds(200, seed=1)
-    clf = GPClassifier(KERNEL).fit(X, y)
+    clf = GPClassifier(KERNEL, NOISE).fit(X, y)
     found = reliability(clf, new, truth, bins=bins)
     P = clf.predict_proba(new)
     want = np.array(binned(P, clf.predict(new) == truth, bins)).T
@@ -249,7 +249,7 @@ def test_bins_match_a_plain_loop(bins):
 
 def test_without_test_data_it_is_that_of_leave_one_out():
     X, y = clouds()
-    clf = GPClassifier(KERNEL, probability="raw").fit(X, y)
+    clf = GPClassifier(KERNEL, NOISE, probability="raw").fit(X, y)
     calibrated = calibrate(clf)
     logs, columns = left_out_logs(X, y)
     for model, temperature in (clf, 1.0), (calibrated, calibrated.temperature):
@@ -279,7 +279,7 @@ def test_any_classifier_with_probabilities_works():
 
 def test_labels_that_the_model_does_not_know_count_as_wrong():
     X, y = clouds()
-    clf = GPClassifier(KERNEL).fit(X, y)
+    clf = GPClassifier(KERNEL, NOISE).fit(X, y)
     assert reliability(clf, X, ["elm"] * 60, bins=1).accuracy.tolist() == [0.0]
 
 
@@ -288,16 +288,16 @@ def test_labels_of_another_type_raise(asking):
     X, y = clouds()
     codes = np.unique(y, return_inverse=True)[1]
     with pytest.raises(InvalidInput) as caught:
-        asking(GPClassifier(KERNEL).fit(X, codes), X, codes.astype(str))
+        asking(GPClassifier(KERNEL, NOISE).fit(X, codes), X, codes.astype(str))
     assert str(caught.value) == (
         f"The labels in y, such as {str(codes[0])!r}, are not of the type of the model's classes, "
         f"such as 0. Convert y to the type of the classes."
     )
     with pytest.raises(InvalidInput, match=r"such as \d, are not of the type .* such as '"):
-        asking(GPClassifier(KERNEL).fit(X, y), X, codes)
+        asking(GPClassifier(KERNEL, NOISE).fit(X, y), X, codes)
     # Numbers of another type are equal to what they are equal to.
-    asking(GPClassifier(KERNEL).fit(X, codes), X, codes.astype(float))
-    asking(GPClassifier(KERNEL).fit(X, y), X, y.astype(object))
+    asking(GPClassifier(KERNEL, NOISE).fit(X, codes), X, codes.astype(float))
+    asking(GPClassifier(KERNEL, NOISE).fit(X, y), X, y.astype(object))
     pyplot.close("all")
 
 
@@ -305,9 +305,9 @@ def test_silent_examples_do_not_affect_the_temperature():
     X, y = clouds()
     far = np.vstack([X, 1e6 * (1 + np.arange(40))[:, None] * np.ones(X.shape[1])])
     labels = np.append(y, np.resize(np.unique(y), 40))
-    near, all_ = GPClassifier(KERNEL).fit(X, y), GPClassifier(KERNEL).fit(far, labels)
+    near, all_ = GPClassifier(KERNEL, NOISE).fit(X, y), GPClassifier(KERNEL, NOISE).fit(far, labels)
     assert_rounded(calibrate(all_).temperature, calibrate(near).temperature, 1e4)
-    silent = GPClassifier(KERNEL).fit(far[60:], labels[60:])
+    silent = GPClassifier(KERNEL, NOISE).fit(far[60:], labels[60:])
     assert calibrate(silent).temperature == 1
     M = len(np.unique(y))
     assert_rounded(calibrate(silent).predict_proba(X), np.full((60, M), 1 / M))
@@ -316,7 +316,7 @@ def test_silent_examples_do_not_affect_the_temperature():
 
 def test_the_diagram_shows_the_bins():
     X, y = clouds()
-    clf = GPClassifier(KERNEL).fit(X, y)
+    clf = GPClassifier(KERNEL, NOISE).fit(X, y)
     _, ax = pyplot.subplots()
     display = ReliabilityDisplay.from_estimator(calibrate(clf), X, y, bins=5, ax=ax)
     assert display.ax_ is ax

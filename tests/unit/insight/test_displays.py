@@ -27,7 +27,7 @@ from knowmore.insight import (
 matplotlib.use("agg")
 from matplotlib import pyplot
 
-KERNEL = RBF(1.0)
+KERNEL, NOISE = RBF(1.0), 0.1
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def clouds(seed=0, n=60, features=2):
 
 
 def fitted(**keywords):
-    return GPClassifier(KERNEL).fit(*clouds(**keywords))
+    return GPClassifier(KERNEL, NOISE).fit(*clouds(**keywords))
 
 
 DRAWN = {
@@ -107,7 +107,7 @@ def test_the_field_has_the_colour_of_the_winner():
     ids=["one example", "one class on a line"],
 )
 def test_a_field_of_almost_nothing(X, y):
-    display = ScoreFieldDisplay.from_estimator(GPClassifier(KERNEL).fit(X, y))
+    display = ScoreFieldDisplay.from_estimator(GPClassifier(KERNEL, NOISE).fit(X, y))
     assert (np.diff(display.across) > 0).all()
     assert (np.diff(display.down) > 0).all()
     assert display.ax_.get_legend_handles_labels()[1] == ["a"]
@@ -115,7 +115,9 @@ def test_a_field_of_almost_nothing(X, y):
 
 def test_many_classes_have_colours_of_their_own():
     X, _ = clouds()
-    display = ScoreFieldDisplay.from_estimator(GPClassifier(KERNEL).fit(X, np.arange(60) % 12))
+    display = ScoreFieldDisplay.from_estimator(
+        GPClassifier(KERNEL, NOISE).fit(X, np.arange(60) % 12)
+    )
     faces = [tuple(marks.get_facecolor()[0]) for marks in display.ax_.collections[-12:]]
     assert len(set(faces)) == 12
 
@@ -128,7 +130,7 @@ def legend(display):
 def test_class_names_are_not_parsed_as_formulas(names, tmp_path):
     X, _ = clouds()
     table = pd.DataFrame(X, columns=["price $US", "tax $US _^"])
-    clf = GPClassifier(KERNEL).fit(table, np.array(names)[np.arange(60) % 2])
+    clf = GPClassifier(KERNEL, NOISE).fit(table, np.array(names)[np.arange(60) % 2])
     display = ScoreFieldDisplay.from_estimator(clf, grid_resolution=5)
     display.figure_.savefig(tmp_path / "picture.png")
     assert legend(display) == sorted(names)
@@ -137,7 +139,7 @@ def test_class_names_are_not_parsed_as_formulas(names, tmp_path):
 
 def test_a_legend_names_no_more_than_there_is_room_for(tmp_path):
     X, _ = clouds()
-    clf = GPClassifier(KERNEL).fit(X, np.arange(60))
+    clf = GPClassifier(KERNEL, NOISE).fit(X, np.arange(60))
     display = ScoreFieldDisplay.from_estimator(clf, grid_resolution=5)
     display.figure_.savefig(tmp_path / "picture.png")
     assert legend(display) == [str(c) for c in range(20)]
@@ -146,7 +148,7 @@ def test_a_legend_names_no_more_than_there_is_room_for(tmp_path):
 
 def test_the_axes_are_named_by_the_features():
     X, y = clouds()
-    clf = GPClassifier(KERNEL).fit(pd.DataFrame(X, columns=["height", "girth"]), y)
+    clf = GPClassifier(KERNEL, NOISE).fit(pd.DataFrame(X, columns=["height", "girth"]), y)
     ax = ScoreFieldDisplay.from_estimator(clf, grid_resolution=5).ax_
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("height", "girth")
 
@@ -154,7 +156,7 @@ def test_the_axes_are_named_by_the_features():
 def test_features_that_a_pipeline_makes_have_names_of_their_own():
     X, y = clouds(features=4)
     table = pd.DataFrame(X, columns=["height", "girth", "leaves", "age"])
-    pipeline = make_pipeline(PCA(2), GPClassifier(KERNEL)).fit(table, y)
+    pipeline = make_pipeline(PCA(2), GPClassifier(KERNEL, NOISE)).fit(table, y)
     ax = ScoreFieldDisplay.from_estimator(living(pipeline), grid_resolution=5).ax_
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("x₁", "x₂")
 
@@ -174,13 +176,13 @@ def test_suspects_are_bars_in_their_order():
 
 def test_ids_are_not_parsed_as_formulas(tmp_path):
     X, y = clouds()
-    clf = GPClassifier(KERNEL).fit(X, y, ids=[f"${i}^$" for i in range(60)])
+    clf = GPClassifier(KERNEL, NOISE).fit(X, y, ids=[f"${i}^$" for i in range(60)])
     SuspectsDisplay.from_estimator(clf).figure_.savefig(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").exists()
 
 
 def test_no_suspects_make_an_empty_picture():
-    clf = GPClassifier(KERNEL).fit([[0.0], [0.1], [9.0], [9.1]], list("aabb"))
+    clf = GPClassifier(KERNEL, NOISE).fit([[0.0], [0.1], [9.0], [9.1]], list("aabb"))
     ax = SuspectsDisplay.from_estimator(clf).ax_
     assert ax.get_title() == "0 of 4 labels are suspect"
     assert len(ax.patches) == 0
@@ -205,7 +207,7 @@ def test_novelty_is_drawn_beside_the_known_examples(method):
 @pytest.mark.parametrize("tested", [False, True])
 def test_the_curve_matches_refits(tested):
     X, y = clouds(2)
-    clf = GPClassifier(KERNEL).fit(X[:40], y[:40])
+    clf = GPClassifier(KERNEL, NOISE).fit(X[:40], y[:40])
     test = (X[40:], y[40:]) if tested else ()
     display = LearningCurveDisplay.from_estimator(clf, *test, points=5)
     assert display.sizes[-1] == 40
@@ -213,9 +215,9 @@ def test_the_curve_matches_refits(tested):
     for m, accuracy in zip(display.sizes, display.accuracy, strict=True):
         classes, T = oracle.one_vs_all(y[:m])
         if tested:
-            scores, truth = oracle.scores(KERNEL, 0.1, X[:m], T, X[40:]), y[40:]
+            scores, truth = oracle.scores(KERNEL, NOISE, X[:m], T, X[40:]), y[40:]
         else:
-            scores, _ = oracle.left_out(KERNEL, 0.1, X[:m], T, np.arange(m))
+            scores, _ = oracle.left_out(KERNEL, NOISE, X[:m], T, np.arange(m))
             truth = y[:m]
         assert accuracy == (np.array(classes)[scores.argmax(axis=1)] == truth).mean()
     (line,) = display.ax_.lines
@@ -224,11 +226,11 @@ def test_the_curve_matches_refits(tested):
 
 def test_a_least_squares_svm_is_drawn_too():
     X, y = clouds(2)
-    clf = LSSVMClassifier(KERNEL).fit(X, y)
+    clf = LSSVMClassifier(KERNEL, 1 / NOISE).fit(X, y)
     curve = LearningCurveDisplay.from_estimator(clf, points=3)
     assert curve.accuracy[-1] == (clf.leave_one_out().predicted == y).mean()
     for m, accuracy in zip(curve.sizes, curve.accuracy, strict=True):
-        fresh = LSSVMClassifier(KERNEL).fit(X[:m], y[:m]).leave_one_out()
+        fresh = LSSVMClassifier(KERNEL, 1 / NOISE).fit(X[:m], y[:m]).leave_one_out()
         assert accuracy == (fresh.predicted == y[:m]).mean()
     field = ScoreFieldDisplay.from_estimator(clf, grid_resolution=5)
     points = np.stack(np.meshgrid(field.across, field.down), axis=-1).reshape(-1, 2)

@@ -134,11 +134,11 @@ def test_the_predicted_class_is_explained_unless_another_is_asked_for():
 
 def test_it_explains_by_the_examples_held_now():
     X, y = scene(np.random.default_rng(3))
-    clf = GPClassifier(RBF(1.0)).fit(X, y)
+    clf = GPClassifier(RBF(1.0), 0.1).fit(X, y)
     clf.remove([0, 5]).replace([9], [[0.0, 0.0, 0.0]], ["new"])
     clf.add(X[:2] + 1, ["oak", "elm"])
     held = clf.model_.examples
-    fresh = GPClassifier(RBF(1.0)).fit(held.X, held.labels, held.ids)
+    fresh = GPClassifier(RBF(1.0), 0.1).fit(held.X, held.labels, held.ids)
     K = oracle.covariance(RBF(1.0), held.X, 0.1)
     T = held.labels[:, None] == clf.classes_
     one, other = explain(clf, X[0]), explain(fresh, X[0])
@@ -151,7 +151,7 @@ def test_it_explains_by_the_examples_held_now():
 
 
 def test_without_the_only_example_nothing_is_left():
-    found = explain(GPClassifier(RBF(1.0)).fit([[1.0]], ["a"]), [1.5])
+    found = explain(GPClassifier(RBF(1.0), 0.1).fit([[1.0]], ["a"]), [1.5])
     assert found.ids.tolist() == [0]
     assert_rounded(found.score_without, [0.0], scale=found.score)
     assert_rounded(found.contributions, [found.score])
@@ -160,8 +160,8 @@ def test_without_the_only_example_nothing_is_left():
 def test_regression_values_are_explained_like_scores():
     rng = np.random.default_rng(4)
     X, values = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
-    both = GPRegressor(RBF(1.0)).fit(X, values)
-    one = GPRegressor(RBF(1.0)).fit(X, values[:, 1])
+    both = GPRegressor(RBF(1.0), 0.1).fit(X, values)
+    one = GPRegressor(RBF(1.0), 0.1).fit(X, values[:, 1])
     found, alone = explain(both, X[0], label=1), explain(one, X[0])
     K, k = oracle.covariance(RBF(1.0), X, 0.1), RBF(1.0)(X, X[:1])
     got, want = found.score_without[:, None], alone.score_without[:, None]

@@ -451,7 +451,7 @@ def test_a_field_of_scores_is_drawn_of_a_forest():
 
 # -- what has no meaning ---------------------------------------------------------------------------
 
-TUNED = tune(GPRegressor().fit(X[:20], X[:20, 0]), noise_bounds="fixed")
+TUNED = tune(GPRegressor(KERNEL, NOISE).fit(X[:20], X[:20, 0]), noise_bounds="fixed")
 TUNING = (
     "This question is for a fitted GPClassifier, GPRegressor or LSSVMClassifier, not {}. Tune a "
     "GPClassifier or GPRegressor of about 1,000 of its examples, and fit a forest with the kernel_ "

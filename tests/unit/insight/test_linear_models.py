@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
-import warnings
 import weakref
 
 import numpy as np
@@ -30,7 +29,7 @@ from knowmore import (
     LSSVMClassifier,
     living,
 )
-from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NoExamples, NotFitted
+from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
 from knowmore.insight import (
     SuggestQuery,
     calibrate,
@@ -43,6 +42,7 @@ from knowmore.insight import (
     transfer,
     tune,
 )
+from knowmore.kernels import default_kernel
 from knowmore.linalg import Grid
 from knowmore.models import class_probabilities
 from knowmore.models.probabilities import best_temperature, mislabelling
@@ -473,12 +473,6 @@ def fitted():
     return linear().fit(ROWS, LABELS)
 
 
-def tuned():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KnowmoreWarning)
-        return tune(LSSVMClassifier().fit(ROWS, LABELS))
-
-
 MISTAKES = {
     "suspects without rows": (
         lambda: suspects(fitted()),
@@ -573,7 +567,9 @@ MISTAKES = {
         "noise.",
     ),
     "due": (
-        lambda: due(tuned(), fitted(), every=1),
+        lambda: due(
+            tune(LSSVMClassifier(default_kernel(ROWS), 10).fit(ROWS, LABELS)), fitted(), every=1
+        ),
         InvalidType,
         "This question is for a fitted GPClassifier, GPRegressor or LSSVMClassifier, not "
         "LinearGPClassifier. It has no kernel to tune; noise='evidence' or noise='loo' chooses its "

@@ -138,7 +138,7 @@ def test_a_model_that_was_edited_suggests_what_a_fresh_one_does(criterion):
     clf, X, _, pool = make()
     clf.remove([3, 8]).relabel([5], [0])
     clf.add(X[:1] + 1, [9])
-    fresh = GPClassifier(RBF(1.5)).fit(clf.model_.examples.X, clf.model_.examples.labels)
+    fresh = GPClassifier(RBF(1.5), 0.1).fit(clf.model_.examples.X, clf.model_.examples.labels)
     mine, theirs = suggest(clf, pool, 5, criterion), suggest(fresh, pool, 5, criterion)
     assert mine.indices.tolist() == theirs.indices.tolist()
     assert_rounded(mine.values, theirs.values, 1e4)

@@ -26,6 +26,7 @@ from knowmore import open as open_store
 from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
 from knowmore.insight import novelty, suspects
 from knowmore.insight.suspects import margin_contributions
+from knowmore.kernels import default_kernel
 from knowmore.models import class_probabilities, robust_model
 from knowmore.models.probabilities import mislabelling
 
@@ -257,7 +258,7 @@ def test_likely_mistakes_are_listed():
     planted = np.random.default_rng(0).choice(len(y), len(y) // 5, replace=False)
     wrong = y.copy()
     wrong[planted] = distance[planted].argmin(axis=1)
-    found = suspects(GPClassifier().fit(X, wrong))
+    found = suspects(GPClassifier(default_kernel(X), NOISE).fit(X, wrong))
     hits = np.isin(found.ids, planted)
     assert 2 * hits.sum() / (len(hits) + len(planted)) >= 0.9
     assert (found.preferred[hits] == y[found.ids[hits]]).mean() >= 0.95
@@ -397,7 +398,7 @@ def test_the_rate_is_the_part_of_the_labels_that_is_wrong():
     rng = np.random.default_rng(0)
     y = np.arange(300) % 2
     X, wrong = rng.normal(size=(300, 4)) + 6 * np.eye(4)[y], rng.random(300) < 0.1
-    found = suspects(GPClassifier().fit(X, np.where(wrong, 1 - y, y)))
+    found = suspects(GPClassifier(default_kernel(X), NOISE).fit(X, np.where(wrong, 1 - y, y)))
     assert sorted(found.rows) == np.flatnonzero(wrong).tolist()
     # Half a label of doubt at most, and 1.5 % that may be hard examples.
     for count in found.rate * 300, found.doubts.sum():

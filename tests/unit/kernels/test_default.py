@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -90,10 +91,12 @@ def test_are_no_histograms(rows):
     assert default_kernel(rows) == median_rbf(rows)
 
 
-KINDS = [GPClassifier, LSSVMClassifier, ForestGPClassifier]
+KINDS = [
+    partial(kind, settings="median") for kind in (GPClassifier, LSSVMClassifier, ForestGPClassifier)
+]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.func.__name__)
 def test_a_stream_of_histograms_has_the_kernel_of_its_first(kind):
     stream = kind()
     for i in range(40):
@@ -104,7 +107,7 @@ def test_a_stream_of_histograms_has_the_kernel_of_its_first(kind):
     assert kind().fit(HISTOGRAMS, LABELS).kernel_ == default_kernel(HISTOGRAMS)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.func.__name__)
 def test_the_kernel_changes_when_a_row_is_no_histogram_and_back(kind):
     model = kind().fit(HISTOGRAMS[:10], LABELS[:10])
     (new,) = model.add(HISTOGRAMS[10:11] - 0.5, "a")
@@ -122,7 +125,7 @@ def test_the_kernel_changes_when_a_row_is_no_histogram_and_back(kind):
 REFUSED = "A histogram kernel was given a value that is negative"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.func.__name__)
 def test_a_row_of_weight_zero_that_the_kernel_refuses_is_refused_at_once(kind):
     """Leave-one-out would predict it: a model that holds it would fail later."""
     X, y, w = np.vstack([HISTOGRAMS[:5], -HISTOGRAMS[:1]]), list("aabbba"), [1, 1, 1, 1, 1, 0]
@@ -133,7 +136,7 @@ def test_a_row_of_weight_zero_that_the_kernel_refuses_is_refused_at_once(kind):
         kind().fit(X[:5], y[:5]).add(X[5:], "a", sample_weight=[0])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.func.__name__)
 def test_an_edit_does_not_leave_a_row_of_weight_zero_to_a_kernel_that_refuses_it(kind):
     X, y = np.vstack([HISTOGRAMS[:5], -HISTOGRAMS[:2]]), list("aabbbab")
     model = kind().fit(X, y, sample_weight=[1, 1, 1, 1, 1, 1, 0])
@@ -149,14 +152,14 @@ def test_an_edit_does_not_leave_a_row_of_weight_zero_to_a_kernel_that_refuses_it
 
 def test_values_and_landmarks_have_it_too():
     y = HISTOGRAMS @ np.arange(12)
-    assert GPRegressor().fit(HISTOGRAMS, y).kernel_ == default_kernel(HISTOGRAMS)
+    assert GPRegressor(settings="median").fit(HISTOGRAMS, y).kernel_ == default_kernel(HISTOGRAMS)
     features = Landmarks(n_landmarks=60).fit(HISTOGRAMS).transform(HISTOGRAMS)
     K = default_kernel(HISTOGRAMS)(HISTOGRAMS)
     assert abs(features @ features.T - K).max() < np.sqrt(np.finfo(float).eps)
 
 
 def test_a_file_keeps_it(tmp_path):
-    with knowmore.open(tmp_path / "model.km", GPClassifier()) as store:
+    with knowmore.open(tmp_path / "model.km", GPClassifier(settings="median")) as store:
         store.add(HISTOGRAMS, LABELS)
         want = store.decision_function(HISTOGRAMS)
     with knowmore.open(tmp_path / "model.km") as store:
@@ -170,7 +173,7 @@ def test_a_file_keeps_it(tmp_path):
 def test_a_column_that_drowns_the_others_is_named_once():
     wine = load_wine(as_frame=True)
     with pytest.warns(KnowmoreWarning) as caught:
-        clf = GPClassifier().fit(wine.data, wine.target)
+        clf = GPClassifier(settings="median").fit(wine.data, wine.target)
     clf.add(wine.data[:3], wine.target[:3], ids=["x", "y", "z"])
     assert [str(one.message) for one in caught] == [
         "Column 'proline' has a standard deviation of 314, a quarter of the columns one of at most "
@@ -184,7 +187,7 @@ def test_a_column_that_drowns_the_others_is_named_once():
 def test_columns_that_are_drowned_are_told_however_many_drown_them(wide):
     X = rng.normal(size=(50, 4)) * np.where(np.arange(4) < wide, 1000, 1)
     with pytest.warns(KnowmoreWarning, match="has a standard deviation of .* no say"):
-        GPRegressor().fit(X, X[:, 0])
+        GPRegressor(settings="median").fit(X, X[:, 0])
 
 
 @pytest.mark.parametrize(
@@ -219,5 +222,7 @@ def test_a_kernel_that_was_given_gives_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         GPRegressor(RBF([1.0, 1000.0])).fit(X, X[:, 0])
-    with pytest.warns(KnowmoreWarning, match="^Column 1 has a standard deviation of"):
+        # A kernel that is chosen has units of its own for the columns.
         GPRegressor().fit(X, X[:, 0])
+    with pytest.warns(KnowmoreWarning, match="^Column 1 has a standard deviation of"):
+        GPRegressor(settings="median").fit(X, X[:, 0])

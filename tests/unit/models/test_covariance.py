@@ -141,7 +141,7 @@ def rows_of_calls(update, solver, monkeypatch):
 
         return call
 
-    clf = GPClassifier(RBF(1.0), solver=solver, update=update).fit(X[:28], Y[:28])
+    clf = GPClassifier(RBF(1.0), 0.1, solver=solver, update=update).fit(X[:28], Y[:28])
     for name in ("append", "without"):
         monkeypatch.setattr(kind, name, counted(name, getattr(kind, name)))
     edits = (
@@ -177,7 +177,7 @@ def test_an_automatic_update_starts_from_scratch_where_that_is_cheaper(solver, m
 
 
 def test_an_inverse_of_few_examples_starts_from_scratch_for_many_more(monkeypatch):
-    clf = GPClassifier(RBF(1.0), solver="inverse").fit(X[:5], Y[:5])
+    clf = GPClassifier(RBF(1.0), 0.1, solver="inverse").fit(X[:5], Y[:5])
     sizes, append = [], Inverse.append
     monkeypatch.setattr(
         Inverse,
@@ -190,7 +190,7 @@ def test_an_inverse_of_few_examples_starts_from_scratch_for_many_more(monkeypatc
 
 def test_direct_and_iterative_are_the_same_for_one_example():
     models = [
-        GPClassifier(RBF(1.0), solver="inverse", update=update).fit(X[:29], Y[:29])
+        GPClassifier(RBF(1.0), 0.1, solver="inverse", update=update).fit(X[:29], Y[:29])
         for update in ("direct", "iterative")
     ]
     for clf in models:
@@ -202,7 +202,7 @@ def test_direct_and_iterative_are_the_same_for_one_example():
 def test_long_work_is_announced_with_its_time_at_the_users_line(monkeypatch, recwarn):
     monkeypatch.setattr(covariance, "MANY", 10)
     monkeypatch.setattr(covariance, "_RATE", 1.0)
-    clf = GPClassifier(RBF(1.0)).fit(X[:20], Y[:20])
+    clf = GPClassifier(RBF(1.0), 0.1).fit(X[:20], Y[:20])
     clf.predict(X[:1])
     clf.add(X[20:], Y[20:])
     clf.predict(X[:1])
@@ -225,7 +225,7 @@ def test_long_work_is_announced_with_its_time_at_the_users_line(monkeypatch, rec
 
 def test_short_work_is_not_announced(monkeypatch, recwarn):
     monkeypatch.setattr(covariance, "MANY", 10)
-    GPClassifier(RBF(1.0)).fit(X, Y).predict(X[:1])
+    GPClassifier(RBF(1.0), 0.1).fit(X, Y).predict(X[:1])
     assert not recwarn.list
 
 

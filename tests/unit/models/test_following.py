@@ -17,6 +17,7 @@ from knowmore.models import (
     Covariance,
     Following,
     KernelModel,
+    ModelSettings,
     Weighting,
     normalised_values,
     one_vs_all,
@@ -157,7 +158,7 @@ def test_an_append_evaluates_the_new_rows_alone_and_copies_none(monkeypatch):
 def test_a_model_with_another_kernel_or_an_inverse_is_asked_anew():
     model = fitted(30)
     pool = Following(model, ASKED)
-    other = model.follow(model.examples, RBF(0.7))
+    other = model.follow(model.examples, ModelSettings(RBF(0.7), 0.1))
     assert_answers(pool.follow(other), other)
     inverse = fitted(30, factor=Inverse)
     answers = Following(inverse, ASKED).follow(inverse)

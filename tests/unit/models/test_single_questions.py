@@ -38,13 +38,13 @@ def assert_single(clf, x, bias=False):
 
 
 ESTIMATORS = {
-    "gp": (lambda: GPClassifier(KERNEL), False),
-    "float32": (lambda: GPClassifier(KERNEL, dtype="float32"), False),
-    "balanced": (lambda: GPClassifier(KERNEL, class_weight="balanced"), False),
-    "iterative": (lambda: GPClassifier(KERNEL, update="iterative"), False),
+    "gp": (lambda: GPClassifier(KERNEL, 0.1), False),
+    "float32": (lambda: GPClassifier(KERNEL, 0.1, dtype="float32"), False),
+    "balanced": (lambda: GPClassifier(KERNEL, 0.1, class_weight="balanced"), False),
+    "iterative": (lambda: GPClassifier(KERNEL, 0.1, update="iterative"), False),
     "svm": (lambda: LSSVMClassifier(KERNEL, C=10.0), True),
     "svm without bias": (lambda: LSSVMClassifier(KERNEL, C=10.0, bias=False), False),
-    "regressor": (lambda: GPRegressor(KERNEL), False),
+    "regressor": (lambda: GPRegressor(KERNEL, 0.1), False),
 }
 
 
@@ -67,7 +67,7 @@ def test_a_window_answers_as_a_fresh_fit_would(name, n):
 
 
 def test_the_row_that_was_asked_about_is_learnt_without_another_solve(monkeypatch):
-    clf = GPClassifier(KERNEL).fit(X[:199], Y[:199])
+    clf = GPClassifier(KERNEL, 0.1).fit(X[:199], Y[:199])
     clf.predict(X[:2])
     clf.add(X[199:200], Y[199:200])
     clf.predict(X[200:201])
@@ -99,7 +99,7 @@ def test_a_row_may_replace_its_own_double():
 
 
 def test_many_single_questions_are_answered_from_the_coefficients():
-    clf = GPClassifier(KERNEL).fit(X[:59], Y[:59])
+    clf = GPClassifier(KERNEL, 0.1).fit(X[:59], Y[:59])
     clf.predict(X[:2])
     clf.add(X[59:60], Y[59:60])
     model = clf.model_
@@ -111,7 +111,7 @@ def test_many_single_questions_are_answered_from_the_coefficients():
 
 
 def test_a_copy_of_a_model_does_not_know_what_was_asked():
-    clf = GPClassifier(KERNEL).fit(X[:40], Y[:40])
+    clf = GPClassifier(KERNEL, 0.1).fit(X[:40], Y[:40])
     clf.predict(X[:2])
     clf.add(X[40:41], Y[40:41])
     clf.predict(X[50:51])

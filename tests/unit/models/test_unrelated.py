@@ -45,9 +45,9 @@ CLASSIFIERS = {
     "linear without an intercept": (lambda: LinearGPClassifier(1.0, intercept=False), texts),
     "dot": (lambda: GPClassifier(DOT, 1.0), texts),
     "dot and a constant": (lambda: GPClassifier(DotProduct(1.0), 1.0), texts),
-    "rbf": (lambda: GPClassifier(RBF(1.0)), texts),
-    "intersection": (lambda: GPClassifier(HistogramIntersection()), histograms),
-    "chi-squared": (lambda: GPClassifier(ChiSquared()), histograms),
+    "rbf": (lambda: GPClassifier(RBF(1.0), 0.1), texts),
+    "intersection": (lambda: GPClassifier(HistogramIntersection(), 0.1), histograms),
+    "chi-squared": (lambda: GPClassifier(ChiSquared(), 0.1), histograms),
     "forest": (lambda: ForestGPClassifier(DOT, 1.0, capacity=60, n_trees=2), texts),
 }
 REGRESSORS = {
