@@ -177,7 +177,7 @@ def test_a_worse_optimum_is_refused_with_a_warning(every_gain_counts):
         found = tune(reg, spread, affine=False)
     assert found.held_back
     assert repr(found).startswith(
-        f"Tuned: held back at {found.before:.6g}: what gains has a larger leave-one-out loss\n"
+        f"Tuned: held back at {found.before:.6g}: what gains has a larger leave-one-out loss"
     )
     assert found.changed == {}
     assert found.after == found.before
