@@ -26,6 +26,7 @@ from knowmore.cli.app import app
 from knowmore.cli.options import Kind
 from knowmore.cli.showing import show_rows
 from knowmore.errors import InvalidInput
+from knowmore.insight.trial import Gain
 from knowmore.kernels import default_kernel
 from knowmore.workbench import made
 
@@ -1174,7 +1175,9 @@ def test_a_dry_run_of_merging_fails_as_merging_does():
 
 
 @pytest.mark.filterwarnings("ignore::knowmore.errors.KnowmoreWarning")
-def test_tuning_is_kept_and_can_be_undone(model):
+def test_tuning_is_kept_and_can_be_undone(model, monkeypatch):
+    """Seven examples could not judge a search."""
+    monkeypatch.setattr(Gain, "is_sure", True)
     asked("relabel", model, "f2", "daisy")
     before = asked("status", model)["kernel"]
     found = asked("tune", model, "--dry-run")
@@ -1187,7 +1190,9 @@ def test_tuning_is_kept_and_can_be_undone(model):
 
 
 @pytest.mark.filterwarnings("ignore::knowmore.errors.KnowmoreWarning")
-def test_forgetting_tells_what_tune_found(model):
+def test_forgetting_tells_what_tune_found(model, monkeypatch):
+    """Seven examples could not judge a search."""
+    monkeypatch.setattr(Gain, "is_sure", True)
     asked("relabel", model, "f2", "daisy")
     asked("tune", model)
     assert asked("log", model)[-1]["verb"] == "tune"

@@ -1,20 +1,25 @@
 """Which parameters fit: kernel, noise and the weights of summed kernels, by gradient.
 
-The search starts at the parameters of the model; if these have too little noise, it first looks for
-more. Kernel parameters marked "fixed" do not move. The weights of a sum such as
+The search starts at the parameters of the model, given or chosen; if these have too little noise,
+it first looks for more. Kernel parameters marked "fixed" do not move. The weights of a sum such as
 `ConstantKernel() * k + ConstantKernel() * l` are parameters like any other.
+
+The objective has seen all targets, and its optimum may predict worse than the start, most of all
+with a length scale for each column. So the search is tried on parts of the examples, and the others
+judge it: see `trial`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, final
 
 import numpy as np
 
-from knowmore._base import Array, Id, TableAnswer, a_type, flag, number, whole_number
+from knowmore._base import Array, Id, TableAnswer, a_type, flag, number, progress, whole_number
 from knowmore.errors import InvalidInput, InvalidType, NotPositiveDefinite, warn
 from knowmore.examples import Examples
 from knowmore.insight.asking import TUNABLE, asked, generator, is_gaussian, noise_parameter
@@ -29,10 +34,15 @@ from knowmore.insight.search import (
     remedy,
     search,
 )
+from knowmore.insight.trial import PARTS, Gain, codes_of, losses, parts_of, together
 from knowmore.models import KernelModel
 
 # Larger numbers are likely a typing error: each restart is a search of its own.
 _MOST_RESTARTS = 10_000
+# Fewer examples, or groups, judge nothing.
+_FEWEST = 8
+# The least and largest noise that is looked for, unless it is given or the start is beyond.
+_LEAST, _LARGEST = 1e-6, 1e3
 # Advice for users who tune another kind of model.
 _INSTEAD = {
     "linear": "It has no kernel to tune; noise='evidence' or noise='loo' chooses its noise.",
@@ -51,6 +61,7 @@ class Tuned(TableAnswer):
         regressor the mean squared error, in units of the variance of its targets if they are
         normalised. It never grows.
     held_back : whether the objective led to where this loss is larger
+    gain : what examples gained that the search had not seen; None if it came to no trial
     at_bounds : the names of the parameters that ended at a bound
     changes : the name of each parameter that changed, its value before and after; an offset that
         the kernel did not have was zero, an amplitude one
@@ -60,14 +71,14 @@ class Tuned(TableAnswer):
 
     >>> from sklearn.gaussian_process.kernels import RBF
     >>> from knowmore import GPRegressor
-    >>> X = np.linspace(0, 6, 20)[:, None]
-    >>> y = 50 + np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=20)
-    >>> tune(GPRegressor(RBF(1.0), noise=0.1).fit(X, y))
-    Tuned: objective from -0.668703 to 16.129
+    >>> X = np.linspace(0, 6, 50)[:, None]
+    >>> y = 50 + np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=50)
+    >>> tune(GPRegressor(RBF(0.2), noise=0.1).fit(X, y))
+    Tuned: objective from -9.61172 to 36.2983
                      parameter  before    after
-    kernel__k1__constant_value       1     3.11
-      kernel__k2__length_scale       1    2.504
-                         noise     0.1  0.00849
+    kernel__k1__constant_value       1    0.809
+      kernel__k2__length_scale     0.2    1.047
+                         noise     0.1  0.01131
     """
 
     estimator: Any
@@ -76,6 +87,7 @@ class Tuned(TableAnswer):
     loss_before: float
     loss_after: float
     held_back: bool
+    gain: Gain | None
     at_bounds: tuple[str, ...]
     changes: tuple[tuple[str, float, float], ...]
     objective: Objective
@@ -99,6 +111,12 @@ class Tuned(TableAnswer):
         if not self.changes:
             if self.held_back:
                 return f"held back at {self.before:.6g}: what gains has a larger leave-one-out loss"
+            if self.gain is not None:
+                density, error, _ = self.gain
+                return (
+                    f"kept at {self.before:.6g}: examples that the search had not seen gain "
+                    f"{density:.3g} ± {error:.2g}, which is not enough"
+                )
             return f"nothing to gain at {self.before:.6g}"
         held_back = ", held back by the leave-one-out loss" if self.held_back else ""
         return f"objective from {self.before:.6g} to {self.after:.6g}{held_back}"
@@ -110,22 +128,33 @@ def tune(
     *,
     groups: Any = None,
     affine: bool = True,
-    noise_bounds: Bounds = (1e-6, 1e3),
+    noise_bounds: Bounds | None = None,
     restarts: int = 0,
     subset: int | None = None,
     random_state: int | None = 0,
 ) -> Tuned:
     """Better parameters for a fitted estimator, which does not change; by gradient.
 
-    The search is in the logarithms of the parameters, within scikit-learn's bounds. If there is
-    nothing to gain, `changed` is empty. Parameters for which the kernel is not positive definite on
-    these examples are passed over. A kernel that is a plain function has none: only the noise is
-    tuned.
+    The search is in the logarithms of the parameters, within scikit-learn's bounds. Parameters for
+    which the kernel is not positive definite on these examples are passed over. A kernel that is a
+    plain function has none: only the noise is tuned. If nothing changes, `changed` is empty, and
+    the estimator predicts as the model does.
 
-    By leave-one-out the result is never worse than the model: if the objective leads to where fewer
-    examples are recognised, or squared errors are larger, the result is the best point on the path
-    that is not worse. A parameter that gains less than a thousandth per target at a bound comes
-    back from it. A `KnowmoreWarning` says what was held back, or ended at a bound.
+    Promised is that parameters change only where that is better in two ways.
+
+    1. By leave-one-out no fewer examples are recognised, and squared errors are no larger: the
+       result is the best point on the path for which this holds.
+    2. Examples that a search has not seen gain. The same search is made four times, each with three
+       quarters of the examples, and the last quarter is predicted by all others, with equal rows
+       among them and without. The log loss, or the log density of values, must be better by two
+       standard errors, so that no single example decides; and errors must be no more, or no larger.
+
+    New rows may still tell otherwise. Fewer than eight examples change nothing, nor does one class.
+    The parts follow from the ids. With many parameters, such as a length scale for each column, few
+    searches pass.
+
+    A parameter that gains less than a thousandth per target at a bound comes back from it. A
+    `KnowmoreWarning` says what was held back, or ended at a bound.
 
     Parameters
     ----------
@@ -137,9 +166,11 @@ def tune(
     groups : a name for each example in the order of `ids_`, to leave out whole groups
     affine : search among amplitude * kernel + offset, unless the kernel has these itself; there is
         no offset where there is a bias
-    noise_bounds : the least and largest noise, or "fixed"; a least-squares SVM has the noise 1 / C
+    noise_bounds : the least and largest noise, or "fixed"; a least-squares SVM has the noise 1 / C.
+        None is from 1e-6 to 1e3, or from where the model is
     restarts : further searches from random points within the bounds; the best of all counts
-    subset : search with this many examples, drawn at random; all of them judge the result
+    subset : search once with this many examples, drawn at random; all others are those that the
+        search has not seen
     random_state : the seed of restarts and subset
     """
     frozen: KernelModel = asked(model, TUNABLE, **_INSTEAD)
@@ -147,16 +178,71 @@ def tune(
     affine, rng = flag("affine", affine), generator(random_state)
     restarts = whole_number("restarts", restarts, 0, _MOST_RESTARTS)
     space = _space(frozen, noise_bounds, affine)
-    slope = _slope(frozen, goal, groups, space, _drawn(frozen, groups, subset, rng))
+    rows = _drawn(frozen, groups, subset, rng)
+    slope = _slope(frozen, goal, groups, space, rows)
+    whole = len(rows) == len(frozen.examples)
     # A setting that is worse for a subset need not be worse for all: all examples decide.
-    limits = (True,) if len(slope.T) == len(frozen.examples) else (False, True)
+    limits = (True,) if whole else (False, True)
     searches = (search(slope, affine, restarts, rng, limited) for limited in limits)
-    return _judged(model, frozen, slope, groups, searches)
+
+    def again(seen: Array) -> Any:
+        """The estimator by a search with these examples; None if that changes nothing."""
+        part = replace(_slope(frozen, goal, groups, space, seen), tried=slope.tried)
+        with suppress(InvalidInput):
+            return _tried(model, frozen.examples, search(part, affine, restarts, rng, True))
+        return None
+
+    def gain(estimator: Any) -> Gain:
+        """What is gained where the search, or one like it, has not been."""
+        return _gain(model, estimator, again, groups, None if whole else rows)
+
+    return _judged(model, frozen, slope, groups, searches, gain)
+
+
+def _gain(
+    model: Any,
+    estimator: Any,
+    again: Callable[[Array], Any],
+    groups: Array | None,
+    rows: Array | None,
+) -> Gain:
+    """The gain of examples that were not among the rows (k,) of the search.
+
+    If these were all, rows None, searches `again` with a part of the examples stand in for it.
+    """
+    frozen: KernelModel = asked(model, TUNABLE)
+    kept, gaussian = together(frozen, groups), is_gaussian(model)
+    # New rows may be twins of examples, or not.
+    ways = [groups] if kept is groups else [groups, kept]
+    codes = codes_of(frozen, kept)
+    judges = np.ones(len(codes), dtype=bool)
+    if rows is not None:
+        judges[np.isin(codes, codes[rows])] = False
+    if len(np.unique(codes[judges])) < _FEWEST:
+        return Gain()
+
+    def judged(one: KernelModel) -> Array:
+        return np.stack([losses(one, way, gaussian=gaussian) for way in ways])
+
+    start = judged(frozen)
+    end, part = start.copy(), parts_of(frozen, codes)
+    if rows is not None:
+        end = judged(estimator.model_)
+    else:
+        for p in range(PARTS):
+            unseen = part == p
+            tried = again(np.flatnonzero(~unseen))
+            if tried is not None:
+                end[:, :, unseen] = judged(tried.model_)[:, :, unseen]
+    weights = frozen.covariance.weights[judges]
+    gains = [Gain.of(gain, weights, codes[judges]) for gain in (start - end)[:, :, judges]]
+    return min(gains, key=lambda gain: (gain.is_sure, gain.density))
 
 
 def _space(frozen: KernelModel, noise_bounds: Any, affine: bool) -> Space:
     """The parameters of a model, if there is something to tune."""
-    space = Space(frozen.covariance.kernel, frozen.covariance.noise, _checked(noise_bounds))
+    noise = frozen.covariance.noise
+    space = Space(frozen.covariance.kernel, noise, _checked(noise_bounds, noise))
     wide = affine and not space.names
     (space.affine(frozen.targets.T, offset=not frozen.bias) if wide else space).check()
     return space
@@ -185,11 +271,13 @@ def _judged(
     slope: Slope,
     groups: Array | None,
     searches: Iterable[SearchResult],
+    gain_of: Callable[[Any], Gain],
 ) -> Tuned:
     """The first result of these searches that is better by all examples; warns if there is none."""
     goal, space, examples = slope.objective, slope.space, frozen.examples
     before, loss_before = goal.value(frozen, groups), model_loss(frozen, groups)
     held_back, nothing = False, NOTHING * max(abs(before), frozen.targets.T.size)
+    gain = None
     for found in searches:
         held_back |= found.held_back
         estimator = _tried(model, examples, found)
@@ -199,7 +287,9 @@ def _judged(
         loss_after = model_loss(estimator.model_, groups)
         held_back |= loss_after > loss_before
         if after - before > nothing and loss_after <= loss_before:
-            break
+            gain = gain_of(estimator)
+            if gain.is_sure:
+                break
     else:
         found, after, loss_after = SearchResult(space), before, loss_before
         estimator = _refit(model, examples, space)
@@ -211,6 +301,7 @@ def _judged(
         loss_before=loss_before,
         loss_after=loss_after,
         held_back=held_back,
+        gain=gain,
         at_bounds=tuple(names.get(name, (name,))[0] for name in found.at_bounds),
         changes=tuple(names.get(change[0], change) for change in found.changes),
         objective=goal,
@@ -236,7 +327,12 @@ def _tried(model: Any, examples: Examples, found: SearchResult) -> Any:
 def _refit(model: Any, examples: Examples, space: Space) -> Any:
     """The estimator with these parameters."""
     name, _, value = noise_parameter(model, space.noise)
-    return model.refitted(examples, **{"kernel": space.kernel, name: value})
+    with progress(_unheard):
+        return model.refitted(examples, **{"kernel": space.kernel, name: value})
+
+
+def _unheard(done: float) -> None:
+    """A fit within the search is no progress of its own."""
 
 
 def _warn(tuned: Tuned, indefinite: bool) -> None:
@@ -328,8 +424,10 @@ def _by_id(some: Examples) -> dict[Id, tuple[int, Any]]:
     return {name: (serial, label) for name, serial, label in rows}
 
 
-def _checked(noise_bounds: Any) -> Bounds:
-    """The bounds as two floats, or "fixed"."""
+def _checked(noise_bounds: Any, noise: float) -> Bounds:
+    """The bounds as two floats, or "fixed"; None are the usual ones, wide enough for this noise."""
+    if noise_bounds is None:
+        return (min(_LEAST, noise) or _LEAST), max(_LARGEST, noise)
     if isinstance(noise_bounds, str) and noise_bounds == "fixed":
         return "fixed"
     try:

@@ -34,6 +34,7 @@ def column_weights(bins: int, levels: int) -> Array:
 class On(Kernel):
     """k(w * x[columns], w * y[columns]); without weights w = 1.
 
+    Without a kernel it is for the list of kernels of an estimator, which then chooses one.
     The average over two descriptors is `0.5 * On(slice(0, 40), k) + 0.5 * On(slice(40, 60), l)`.
     The pyramid kernel exp(-gamma sum_l a_l D_l) of Bosch et al. on columns 0 ... 1699 is
     `On(slice(0, 1700), ChiSquared(gamma), column_weights(20, 4))`.
@@ -43,15 +44,26 @@ class On(Kernel):
     1.41**2 * On(1:3, DotProduct(sigma_0=1))
     """
 
-    def __init__(self, columns: slice, kernel: Kernel, weights: Array | None = None) -> None:
+    def __init__(
+        self, columns: slice, kernel: Kernel | None = None, weights: Array | None = None
+    ) -> None:
         self.columns = columns
-        self.kernel = kernel
+        self.kernel: Any = kernel
         self.weights = weights
 
     def of(self, X: Any) -> Any:
         """The weighted columns of X (n, d), on which the inner kernel is evaluated."""
         if not isinstance(self.columns, slice):
-            raise InvalidInput(f"columns={self.columns!r} is not a slice: give slice(begin, end).")
+            raise InvalidInput(
+                f"columns={self.columns!r} is not a slice: give slice(begin, end), the positions "
+                f"of columns side by side. A kernel is given numbers, not the names of columns."
+            )
+        if self.kernel is None:
+            raise InvalidInput(
+                f"{self!r} has no kernel. It stands for the kernel that suits its columns where it "
+                f"is one of a list, as in kernel=[On(slice(0, 2)), On(slice(2, 5))]; in a sum or a "
+                f"product give it one, such as RBF()."
+            )
         if not isinstance(self.kernel, Kernel):
             raise InvalidInput(f"kernel={self.kernel!r} is not a scikit-learn kernel, like RBF().")
         check_sparse("X", X)
@@ -111,9 +123,12 @@ class On(Kernel):
 
     def __repr__(self) -> str:
         at = self.columns
-        block = ":".join("" if end is None else str(end) for end in (at.start, at.stop))
-        block += "" if at.step is None else f":{at.step}"
-        return f"On({block}, {self.kernel!r}{'' if self.weights is None else ', weighted'})"
+        block = repr(at)
+        if isinstance(at, slice):
+            block = ":".join("" if end is None else str(end) for end in (at.start, at.stop))
+            block += "" if at.step is None else f":{at.step}"
+        kernel = "" if self.kernel is None else f", {self.kernel!r}"
+        return f"On({block}{kernel}{'' if self.weights is None else ', weighted'})"
 
 
 @final

@@ -51,6 +51,7 @@ from knowmore.models.probabilities import (
     Trial,
     class_probabilities,
     log_density,
+    log_losses,
     log_marginal_likelihood,
     mislabelling,
 )

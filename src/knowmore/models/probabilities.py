@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import gammaincinv, ndtri
+from scipy.special import gammaincinv, logsumexp, ndtri
 
 from knowmore._base import Array
 from knowmore.linalg import eigh
@@ -168,6 +168,20 @@ def best_temperature(logs: Array, classes: Array, weights: Array | None = None) 
     if slope(_REACH) <= 0:
         return float(np.exp(-_REACH))
     return float(np.exp(-brentq(slope, -_REACH, _REACH)))
+
+
+def log_losses(mean: Array, variance: Array, codes: Array, weights: Array) -> Array:
+    """Minus the log chance of each class `codes` (n,), at the best temperature for all, (n,).
+
+    mean (n, M), variance (n,), weights (n,)
+
+    >>> scores = np.array([[1.0, -1.0], [1.0, -1.0], [-0.5, 0.5]])
+    >>> log_losses(scores, np.ones(3), np.array([0, 1, 1]), np.ones(3)).round(2)
+    array([0.37, 1.17, 0.51])
+    """
+    logs = log_chances(mean, variance)
+    logs = logs / best_temperature(logs, codes, weights)
+    return np.asarray(logsumexp(logs, axis=1) - logs[np.arange(len(codes)), codes])
 
 
 def sharpest(logs: Array, codes: Array, weights: Array) -> tuple[Array, Array]:

@@ -58,7 +58,7 @@ MODES = ("first", "living", "median")
 PANEL = 256
 # With this many examples a choice is good enough to stay.
 ENOUGH = 128
-# The most kernels of a weighted sum: it has 330 candidates then.
+# The most kernels of a weighted sum: it has 331 candidates then.
 MOST_KERNELS = 8
 # Noises as multiples of the mean kappa(x, x); values are often more exact than labels.
 _NOISES, _NOISES_OF_VALUES = 10.0 ** np.arange(-3, 1.5, 0.5), 10.0 ** np.arange(-4, 1.5, 0.5)
@@ -471,7 +471,11 @@ class Search:
         usual = _CERTAIN if narrow and kernel is None else self.rule.usual
         if isinstance(kernel, tuple):
             parts = [self._part(one) for one in kernel]
-            kernel = _summed([(1 / len(parts), part) for part in parts])
+            factors = self._factors(parts)
+            many = sum(factor > 0 for factor in factors)
+            kernel = _summed(
+                [(by / many, one) for by, one in zip(factors, parts, strict=True) if by]
+            )
         elif kernel is None and are_histograms(self.X):
             kernel = median_chi_squared(self.X)
         elif kernel is None:
@@ -551,16 +555,34 @@ class Search:
         seen = On(one.columns, ConstantKernel(), one.weights).of(self.X)
         rule = replace(self.rule, kernel=None)
         block = replace(self, rule=rule, X=np.asarray(seen), tried=[])
-        return On(one.columns, block.run().kernel, one.weights)
+        settings = block.run()
+        # The sum has the amplitude.
+        kernel = block._best.shape.kernel if block.tried else settings.kernel
+        return On(one.columns, kernel, one.weights)
+
+    def _factors(self, parts: list[Any]) -> list[float]:
+        """What makes the mean kappa(x, x) of each kernel one; zero if nothing does.
+
+        Ones if nothing does for any of them.
+        """
+        sizes = [float(np.diagonal(corner(part, self.X)).mean()) for part in parts]
+        factors = [1 / size if 0 < size < np.inf else 0.0 for size in sizes]
+        return factors if any(factors) else [1.0] * len(parts)
 
     def _sums(self, kernels: tuple[Kernel, ...]) -> None:
         """Try weighted sums of kernels, each in units of its mean kappa(x, x)."""
         parts = [self._part(one) for one in kernels]
-        sizes = [float(np.diagonal(corner(part, self.X)).mean()) for part in parts]
-        for shares in _simplex(len(parts), _SHARES):
-            chosen = [i for i, share in enumerate(shares) if share]
-            kernel = _summed([(shares[i] / _SHARES / sizes[i], parts[i]) for i in chosen])
-            kind = " + ".join(f"{shares[i] / _SHARES:g} of kernel {i + 1}" for i in chosen)
+        factors = self._factors(parts)
+        splits = [np.array(split) / _SHARES for split in _simplex(len(parts), _SHARES)]
+        if _SHARES % len(parts):
+            # Few examples tell little of weights: then equal ones are hard to beat.
+            splits.append(np.full(len(parts), 1 / len(parts)))
+        for shares in splits:
+            chosen = np.flatnonzero(shares).tolist()
+            if not all(factors[i] for i in chosen):
+                continue
+            kernel = _summed([(float(shares[i]) * factors[i], parts[i]) for i in chosen])
+            kind = " + ".join(f"{shares[i]:.2g} of kernel {i + 1}" for i in chosen)
             self._try([Shape(kernel, kind)])
 
     # -- judging -----------------------------------------------------------------------------
