@@ -19,6 +19,7 @@ from benchmarks import (
     bits,
     bulk,
     busy,
+    choosing,
     deletions,
     drift,
     eigenspaces,
@@ -49,6 +50,7 @@ from benchmarks.timing import machine
 GROUPS: dict[str, list[Benchmark]] = {
     "limits": limits.BENCHMARKS,
     "fit": fit.BENCHMARKS,
+    "choosing": choosing.BENCHMARKS,
     "bulk": bulk.BENCHMARKS,
     "deletions": deletions.BENCHMARKS,
     "busy": busy.BENCHMARKS,
