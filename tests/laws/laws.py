@@ -136,7 +136,7 @@ def is_linear(estimator):
 
 def label_matters_to_others(estimator):
     """Do labels choose the noise, or the weights of classes, and so the variance of others?"""
-    chosen = isinstance(getattr(estimator, "noise", None), str)
+    chosen = not isinstance(getattr(estimator, "noise", None), float)
     return getattr(estimator, "class_weight", None) is not None or (chosen and is_linear(estimator))
 
 

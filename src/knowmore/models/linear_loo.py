@@ -128,7 +128,7 @@ class LinearLoo(Frozen):
         prior = np.broadcast_to(m.means[1] - self.model.intercept * y / others, T.shape)
         away = Z + self.model.intercept * z / others
         far = self.model.noise * (1 / w + self.model.intercept / others[:, 0])
-        far = far + np.einsum("ij,ij->i", away, away)
+        far = far + self.model.amplitude * np.einsum("ij,ij->i", away, away)
         variance = np.where(lost, far, self.model.noise / (w * out.free))
         error = self._rounding(T, w, out, blurred, together=together)
         return LooMoments(T - out.missed, variance, np.where(lost[:, None], np.inf, error), prior)
@@ -175,7 +175,7 @@ class LinearLoo(Frozen):
     @derived
     def _size(self) -> Array:
         """The square root of diag A, (D,)."""
-        return np.sqrt(np.diagonal(self.model.moments.scatter) + self.model.noise)
+        return np.sqrt(np.diagonal(self.model.moments.scatter) + self.model.penalty)
 
     @derived
     def _condition(self) -> float:
