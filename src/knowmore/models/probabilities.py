@@ -41,7 +41,7 @@ _HARD = 0.015
 _SETTLED, _TURNS = 1e-16, 100
 # How precisely the logarithm of a temperature is sought to compare candidates.
 _ROUGHLY = 1e-3
-# Of scores that are drawn: the degrees of freedom of Student's t, for tails longer than a Gaussian's,
+# Of drawn scores: the degrees of freedom of Student's t, for tails longer than those of a Gaussian,
 # and the least p (1 - p) that tells how they vary. Both are choices by experience.
 _FREEDOM, _LEAST = 8.0, 0.02
 # Scores that are drawn, and the rows of them at most.
