@@ -211,7 +211,9 @@ def sharpest(logs: Array, codes: Array, weights: Array) -> tuple[Array, Array]:
         low, high = np.where(slope <= 0, u, low), np.where(slope > 0, u, high)
         step = np.where(bend > 0, -slope / np.where(bend > 0, bend, 1.0), -np.sign(slope))
         new = u + step.clip(-2, 2)
-        new = np.where((new > low) & (new < high), new, (low + high) / 2)
+        # What has settled stays, however near to the ends of its interval.
+        inside = (abs(step) < _ROUGHLY) | ((new > low) & (new < high))
+        new = np.where(inside, new, (low + high) / 2)
         done, u = abs(new - u).max() < _ROUGHLY, new
         if done:
             break

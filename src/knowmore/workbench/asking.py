@@ -186,6 +186,11 @@ class ClassEvaluation:
         """The share of examples that the others recognise."""
         return float(np.trace(self.counts) / self.held.sum())
 
+    @property
+    def balanced(self) -> float:
+        """The mean recall of the classes, the balanced accuracy."""
+        return float(np.mean([recall for _, _, recall, _ in self.by_class()]))
+
     def by_class(self) -> list[tuple[Any, int, float, float | None]]:
         """Each class with its number of examples, recall, and precision (None if never said)."""
         right, said = np.diag(self.counts), self.counts.sum(axis=0)
@@ -200,6 +205,7 @@ class ClassEvaluation:
         found: dict[str, Any] = {
             "examples": int(self.held.sum()),
             "accuracy": self.accuracy,
+            "balanced_accuracy": self.balanced,
             "silent": int(self.held.sum() - self.counts.sum()),
             "classes": [
                 dict(zip(("label", "examples", "recall", "precision"), row, strict=True))
