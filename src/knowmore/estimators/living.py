@@ -208,8 +208,8 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         if len(new):
             labels = self._labels(new.labels, len(new), here.labels)
             edit = Add(new.X, labels, new.names, new.weights)
-            settled = there.choice is not None and there.choice.settled
-            _apply(self, edit, there.choice if settled else None)
+            takes = there.choice is not None and here.choice.yields_to(there.choice)
+            _apply(self, edit, there.choice if takes else None)
         return self
 
     # -- queries -----------------------------------------------------------------------------
