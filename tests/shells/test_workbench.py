@@ -740,7 +740,7 @@ def test_evaluation_by_leave_one_out(model, here):
     assert sum(one["count"] for one in found["calibration"]["bins"]) == 7
     result = run("evaluate", model, "--plot", "e.png")
     assert result.stdout.startswith(
-        "85.7% right: 6 of 7, each predicted by the others. "
+        "85.7% right: 6 of 7, each predicted by the others.\n"
         "Balanced accuracy, the mean recall of the classes: 87.5%.\n"
     )
     assert (here / "e.png").read_bytes().startswith(b"\x89PNG")

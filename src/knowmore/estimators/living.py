@@ -591,6 +591,12 @@ def _is_left(parameter: Any) -> bool:
     return parameter is None or isinstance(parameter, (str, list, tuple))
 
 
+def left_to_examples(estimator: Any) -> tuple[str, ...]:
+    """The names of the parameters whose choice is left to the examples."""
+    given = estimator.get_params(deep=False)
+    return tuple(name for name in _CHOSEN if name in given and _is_left(given[name]))
+
+
 def checked_mode(estimator: Any) -> str:
     """The parameter `settings`, checked."""
     found = choice("settings", estimator.settings, MODES)

@@ -289,6 +289,7 @@ def status(store: Store) -> dict[str, Any]:
     columns : the names of the features, if they have names
     pictures : how pictures become vectors, if the model has learnt pictures
     contributors, origins : the number of examples by name
+    chosen, follows : the parameters that the examples choose, and whether after every edit
     settings : the parameters of the estimator; a kernel in words
     edits, undone : entries of the journal, and how many of these are undone
     """
@@ -306,6 +307,8 @@ def status(store: Store) -> dict[str, Any]:
         "origins": _pairs("name", Counter(record.origin for record in store.records())),
         "kernel": facts.kernel,
         "noise": facts.noise,
+        "chosen": list(facts.chosen),
+        "follows": facts.follows,
         "settings": {
             name: value if isinstance(value, plain) else repr(value)
             for name, value in facts.parameters.items()
