@@ -208,8 +208,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         if len(new):
             labels = self._labels(new.labels, len(new), here.labels)
             edit = Add(new.X, labels, new.names, new.weights)
-            settled = there.choice is not None and there.choice.settled
-            _apply(self, edit, there.choice if settled else None)
+            _apply(self, edit, _taken(here.choice, there.choice))
         return self
 
     # -- queries -----------------------------------------------------------------------------
@@ -443,6 +442,13 @@ class ChoosingEstimator(EditableEstimator[V]):
         shell.update_fitted(self, "_living", lambda value: self.fresh_value(value.examples))
         return self
 
+    def settings_to_keep(self, value: V) -> ModelSettings | None:
+        """The settings of an earlier value, if they stay; None if examples are to choose anew."""
+        choice: Choice = value.choice
+        if self.kernel is not None or not choice.settled:
+            return None
+        return choice.settings if choice.mode == self.rule_for(value.examples).mode else None
+
     @property
     def settings_(self) -> ModelSettings:
         """The kernel and the noise in use, what else was tried, and which examples chose."""
@@ -520,9 +526,17 @@ class LivingEstimator(ChoosingEstimator[Living[M]]):
         living = self.editable_
         # With the examples of weight zero, unless another thread has edited in the meantime.
         held = living.examples if living.examples.counted is examples else examples
-        keeps = other.kernel is None and living.settled
-        fresh = other.fresh_value(held, living.choice.settings if keeps else None)
-        return cast("Self", other.holding(fresh))
+        return cast("Self", other.holding(other.fresh_value(held, other.settings_to_keep(living))))
+
+
+def _taken(here: Choice | None, there: Choice | None) -> Choice | None:
+    """The choice of another model that a model takes by merging, if its own is not settled yet.
+
+    Only one that stays, and that was made as its own would be.
+    """
+    if here is None or there is None or not there.settled:
+        return None
+    return there if here.mode == there.mode else None
 
 
 def as_dense(X: Any) -> Array:
