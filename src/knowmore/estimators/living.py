@@ -443,6 +443,13 @@ class ChoosingEstimator(EditableEstimator[V]):
         shell.update_fitted(self, "_living", lambda value: self.fresh_value(value.examples))
         return self
 
+    def settings_to_keep(self, value: V) -> ModelSettings | None:
+        """The settings of an earlier value, if they stay; None if examples are to choose anew."""
+        choice: Choice = value.choice
+        if self.kernel is not None or not choice.settled:
+            return None
+        return choice.settings if choice.mode == self.rule_for(value.examples).mode else None
+
     @property
     def settings_(self) -> ModelSettings:
         """The kernel and the noise in use, what else was tried, and which examples chose."""
@@ -520,9 +527,7 @@ class LivingEstimator(ChoosingEstimator[Living[M]]):
         living = self.editable_
         # With the examples of weight zero, unless another thread has edited in the meantime.
         held = living.examples if living.examples.counted is examples else examples
-        keeps = other.kernel is None and living.settled
-        fresh = other.fresh_value(held, living.choice.settings if keeps else None)
-        return cast("Self", other.holding(fresh))
+        return cast("Self", other.holding(other.fresh_value(held, other.settings_to_keep(living))))
 
 
 def as_dense(X: Any) -> Array:

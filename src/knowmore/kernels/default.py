@@ -63,7 +63,7 @@ def are_histograms(X: Array) -> bool:
     sums = sums[sums > 0]
     if len(sums) < 2:
         return bool((abs(sums - 1) <= _ROUNDED).any())
-    low, high = sums.min(), sums.max()
+    low, high = float(sums.min()), float(sums.max())
     return bool(1 / _WIDE < low <= high < _WIDE and high - low <= _ROUNDED * high)
 
 
@@ -95,17 +95,16 @@ def spreads(X: Array) -> Array:
         reach = np.where(third > first, _STRAY * (third - first), np.inf)
         low, high = middle - reach, middle + reach
         X = X.clip(np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high))
-    # In units of the largest number no difference or square is out of range.
-    largest = abs(X).max(axis=0, initial=0)
-    unit = np.where(largest > 0, largest, 1.0)
-    Z = X / unit
+    # Beside the largest number no difference or square is out of range.
+    _, size = np.frexp(abs(X).max(axis=0, initial=0))
+    Z = np.ldexp(X, -size)
     low, high = Z.min(axis=0, initial=np.inf), Z.max(axis=0, initial=-np.inf)
     two = ((low == Z) | (high == Z)).all(axis=0)
     spread = np.where(two, high - low, Z.std(axis=0))
     # The deviation of equal values may be rounding.
     spread[low >= high] = 0
     fraction, exponent = np.frexp(spread)
-    powers = exponent - (fraction < np.sqrt(0.5)) + np.round(np.log2(unit))
+    powers = exponent - (fraction < np.sqrt(0.5)) + size
     return np.where(spread > 0, 2.0 ** powers.clip(-_FAR, _FAR), 1.0)
 
 

@@ -70,6 +70,8 @@ _MIDDLE, _LIKELY, _SPREAD = 1, 0.1, 2.0
 _FLAT, _POWER = 1e-4, 0.25
 # Amplitudes are powers of this, so that rounding does not move them.
 _STEP = 2.0**0.125
+# None is smaller: products with a noise and a weight must not underflow.
+_LEAST = 1e-200
 # Weights of several kernels are multiples of one over this.
 _SHARES = 4
 # A model of one class has this part of the median distance for a width, and this noise.
@@ -153,12 +155,14 @@ class ChoosingPanel(Frozen):
     serials (k,), labels (k,) or (k, q) : of these
     keys : their hashes, (k,), ascending
     last : the largest serial number that was looked at
+    alike : whether all examples of a weight above zero have the same label, beyond the panel too
     """
 
     serials: Array
     labels: Array
     keys: Array
     last: int
+    alike: bool
 
     @classmethod
     def of(cls, counted: Examples) -> ChoosingPanel:
@@ -171,7 +175,7 @@ class ChoosingPanel(Frozen):
         rows = rows[order]
         last = int(counted.serials.max(initial=-1))
         columns = counted.serials[rows], counted.labels[rows], keys[order]
-        return cls(*columns, last)
+        return cls(*columns, last, _alike(columns[1], counted))
 
     def rows(self, counted: Examples) -> Array:
         """The rows of the panel among the examples that it was taken from, (k,)."""
@@ -197,14 +201,21 @@ class ChoosingPanel(Frozen):
 
     def _labelled(self, counted: Examples, rows: Array) -> ChoosingPanel:
         labels, last = counted.labels[rows], int(counted.serials.max(initial=-1))
-        if last == self.last and np.array_equal(labels, self.labels):
+        alike = _alike(labels, counted)
+        same = (last, alike) == (self.last, self.alike)
+        if same and np.array_equal(labels, self.labels):
             return self
-        return replace(self, labels=labels, last=last)
+        return replace(self, labels=labels, last=last, alike=alike)
 
     def chose(self, other: ChoosingPanel) -> bool:
         """Whether another panel has the same examples with the same labels."""
-        same = np.array_equal(self.serials, other.serials)
+        same = np.array_equal(self.serials, other.serials) and self.alike == other.alike
         return same and np.array_equal(self.labels, other.labels)
+
+
+def _alike(labels: Array, counted: Examples) -> bool:
+    """Whether all labels agree, of a panel and then of all examples."""
+    return _second(labels) is None and _second(counted.labels) is None
 
 
 # -- what is left to choose, and when -------------------------------------------------------------
@@ -322,8 +333,7 @@ class SettingsRule:
     ) -> ModelSettings:
         rows = panel.rows(counted)
         some = Examples.of(counted.X[rows], counted.labels[rows], None, counted.weights[rows])
-        one_class = self.coding(counted).classes and _second(counted.labels) is None
-        found = Search.of(self, some, one_class).run()
+        found = Search.of(self, some, panel.alike).run()
         ids = tuple(counted.columns.ids.view[row] for row in rows)
         noise, kernel = found.noise, found.kernel
         if isinstance(self.noise, str):
@@ -360,6 +370,11 @@ class Choice:
         """Settings that never change."""
         return cls(None, ModelSettings(kernel, noise))
 
+    @property
+    def mode(self) -> str | None:
+        """When the settings are chosen; None: never."""
+        return None if self.rule is None else self.rule.mode
+
     def after(self, examples: Examples) -> Choice:
         """The choice after an edit."""
         if self.settled or self.rule is None:
@@ -389,10 +404,9 @@ class Choice:
     def yields_to(self, other: Choice) -> bool:
         """Whether a merge takes the settings of the other model: they stay, and these do not.
 
-        Settings of the mode "living" are always those of the examples held.
+        Only those that were chosen in the same way; in the mode "living" none stay.
         """
-        living = self.rule is not None and self.rule.mode == "living"
-        return other.settled and not self.settled and not living
+        return other.settled and not self.settled and self.mode == other.mode
 
 
 # -- the search -----------------------------------------------------------------------------------
@@ -403,7 +417,8 @@ class Choice:
 class Shape:
     """A kernel that a search tries.
 
-    kind, columns, step : in words, and the exponent of the width beside the median distance
+    kind, columns : in words
+    step : the exponent of the width beside the median distance; None: the kernel has no width
     units : of the columns, (d,), in which distances are measured; None: no such distances
     free : whether an amplitude may be chosen
     """
@@ -411,9 +426,14 @@ class Shape:
     kernel: Any
     kind: str
     columns: str = ""
-    step: int = _MIDDLE
+    step: int | None = None
     units: Array | None = None
     free: bool = True
+
+    @property
+    def exponent(self) -> int:
+        """That of the width; the likeliest if there is none."""
+        return _MIDDLE if self.step is None else self.step
 
 
 class Judged(NamedTuple):
@@ -444,14 +464,14 @@ class Search:
     tried: list[Judged] = field(default_factory=list)
 
     @classmethod
-    def of(cls, rule: SettingsRule, some: Examples, one_class: bool) -> Search:
-        """The search of a panel."""
+    def of(cls, rule: SettingsRule, some: Examples, alike: bool) -> Search:
+        """The search of a panel; `alike` as in `ChoosingPanel`."""
         targets = rule.coding(some)
         codes = np.searchsorted(targets.names, some.labels) if targets.classes else None
         X = np.asarray(leading(some.X, rule.width), dtype=float)
         # A forest has one column more, for classes without examples.
         T, weights = targets.T[:, : len(targets.names)], rule.weighting(some)
-        return cls(rule, X, T, codes, weights, one_class)
+        return cls(rule, X, T, codes, weights, targets.classes and alike)
 
     def run(self) -> ModelSettings:
         """The best settings."""
@@ -518,11 +538,12 @@ class Search:
             return
         table = self._best.shape.columns, self._best.shape.units
         self._try(self._at(_FIRST, *table, (-2, -1, 2)))
-        middle = self._best.shape.step
+        middle = self._best.shape.exponent
         self._try(self._at(_ROUGH, *table, range(middle - 1, middle + 2)))
         best, steep = self._best.shape, self._metric()
+        middle = best.exponent
         if steep is not None:
-            self._try(self._at(best.kind, "by slope", steep, range(best.step - 1, best.step + 2)))
+            self._try(self._at(best.kind, "by slope", steep, range(middle - 1, middle + 2)))
 
     def _at(self, kind: str, columns: str, units: Any, steps: Iterable[int]) -> Iterator[Shape]:
         """Kernels of some widths, all powers of two: a small change of the examples moves none."""
@@ -628,7 +649,7 @@ class Search:
         else:
             losses = np.array([self._squared(one) for one in left])
         away = np.log10(noises / size / _LIKELY) ** 2 if len(noises) > 1 else np.zeros(1)
-        priors = (away + (shape.step - _MIDDLE) ** 2) / (2 * _SPREAD**2 * len(K))
+        priors = (away + (shape.exponent - _MIDDLE) ** 2) / (2 * _SPREAD**2 * len(K))
         totals = losses + priors
         i = int(np.argmin(np.where(np.isfinite(totals), totals, np.inf)))
         if free and not isinstance(given, float):
@@ -637,7 +658,8 @@ class Search:
         if amplitude != 1:
             kernel = ConstantKernel(amplitude, _around(amplitude)) * kernel
         noise = given if isinstance(given, float) else float(amplitude * noises[i])
-        width, words = 2.0**shape.step, (shape.kind, shape.columns)
+        width = 1.0 if shape.step is None else 2.0**shape.step
+        words = shape.kind, shape.columns
         found = TriedKernel(kernel, noise, *words, width, float(losses[i]), float(priors[i]))
         return Judged(found, shape, float(noises[i]))
 
@@ -650,7 +672,7 @@ class Search:
         """
         z = abs(self.T - left.mean) / np.sqrt(left.variance)[:, None]
         square, mean = (np.average(z**k, axis=0, weights=self.weights).mean() for k in (2, 1))
-        amplitude = max(np.sqrt(np.pi / 2 * square) * mean, np.finfo(float).tiny)
+        amplitude = max(np.sqrt(np.pi / 2 * square) * mean, _LEAST)
         return float(_STEP ** np.round(np.log(amplitude) / np.log(_STEP)))
 
     def _squared(self, left: LooMoments) -> float:

@@ -784,7 +784,7 @@ def _refitted(work: FileEdit, unfitted: Any) -> Any:
             return kinds.linear(unfitted, held.facts["state"], held.estimator.model_.sums)
         return kinds.chosen_by(unfitted, work.context.read(tuple(held.index)))
     living = held.estimator.editable_
-    keeps = living.choice.settings if unfitted.kernel is None and living.settled else None
+    keeps = unfitted.settings_to_keep(living)
     return unfitted.holding(unfitted.fresh_value(living.examples, keeps))
 
 

@@ -21,7 +21,7 @@ from knowmore import (
 )
 from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.estimators.checks import warn_of_scales
-from knowmore.kernels import ChiSquared, cross, default_kernel, median_rbf
+from knowmore.kernels import ChiSquared, cross, default_kernel, median_rbf, spreads
 from knowmore.kernels.default import are_histograms
 
 rng = np.random.default_rng(0)
@@ -226,3 +226,19 @@ def test_a_kernel_that_was_given_gives_no_warning():
         GPRegressor().fit(X, X[:, 0])
     with pytest.warns(KnowmoreWarning, match="^Column 1 has a standard deviation of"):
         GPRegressor(settings="median").fit(X, X[:, 0])
+
+
+def test_a_unit_is_the_power_of_two_nearest_to_the_deviation():
+    # Whatever the largest number is: rounding it too would be off by up to a factor of two.
+    rng = np.random.default_rng(100)
+    X = rng.normal(size=(30, 500)) * 10.0 ** rng.uniform(-3, 3, 500) + rng.normal(size=500)
+    np.testing.assert_array_equal(spreads(X), 2.0 ** np.round(np.log2(X.std(axis=0))))
+
+
+def test_a_unit_follows_the_scale_of_its_column_at_any_scale():
+    rng = np.random.default_rng(100)
+    X = rng.uniform(-1, 1, (30, 5))
+    for exponent in (-990, -300, 0, 300, 1000):
+        np.testing.assert_array_equal(
+            spreads(np.ldexp(X, exponent)), np.ldexp(spreads(X), exponent)
+        )

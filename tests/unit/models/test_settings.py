@@ -1,4 +1,4 @@
-"""What is kept of the examples that chose the settings of a model."""
+"""What edits choose, and what is kept of the examples that chose the settings of a model."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 from knowmore import ForestGPClassifier, ForestGPRegressor, GPClassifier, GPRegressor
 from knowmore.errors import InvalidInput
-from knowmore.models import SettingsRule
+from knowmore.models import SettingsRule, settings
+from knowmore.store import Store
 
 SECRET = 123.456789
 CLASSIFIERS = pytest.mark.parametrize("kind", [GPClassifier, ForestGPClassifier])
@@ -106,3 +108,87 @@ def test_the_first_settled_settings_are_those_of_a_merged_model(kind):
     few = kind().fit(*halves(50))
     settled = kind().fit(*halves(200, 3.0, 1), ids=[f"b{i}" for i in range(200)])
     assert few.merge(settled).settings_.agree(settled.settings_)
+
+
+# -- what an edit chooses -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table():
+    """60 rows of two classes."""
+    rows = np.random.default_rng(100).normal(size=(60, 3))
+    return rows, np.where(rows[:, 0] > 0, "up", "down")
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """A panel of 20 examples, of which 12 are enough."""
+    monkeypatch.setattr(settings, "PANEL", 20)
+    monkeypatch.setattr(settings, "ENOUGH", 12)
+
+
+@CLASSIFIERS
+def test_a_second_class_beyond_the_panel_ends_the_settings_of_one_class(kind, table, few):
+    # The panel is of a single class before and after.
+    rows, _ = table
+    held = GPClassifier().fit(rows, rows[:, 0] > 0)
+    chose = held.settings_.ids
+    beyond = next(one for one in range(60) if one not in chose)
+    ids = [one for one in range(60) if one != beyond]
+    model = kind(settings="living").fit(rows[ids], ["a"] * 59, ids=ids)
+    alone = model.settings_
+    model.add(rows[[beyond]], ["b"], ids=[beyond])
+    labels = np.where(np.arange(60) == beyond, "b", "a")
+    assert model.settings_.ids == alone.ids
+    assert not model.settings_.agree(alone)
+    assert model.settings_.agree(kind(settings="living").fit(rows, labels).settings_)
+    assert model.remove([beyond]).settings_.agree(alone)
+
+
+@CLASSIFIERS
+@pytest.mark.parametrize("modes", [("living", "first"), ("first", "median"), ("median", "first")])
+def test_a_model_takes_no_settings_that_were_chosen_in_another_way(kind, modes, table, few):
+    rows, labels = table
+    ids = np.arange(60)
+    here = kind(settings=modes[0]).fit(rows[:5], labels[:5], ids[:5])
+    there = kind(settings=modes[1]).fit(rows[5:50], labels[5:50], ids[5:50])
+    here.merge(there)
+    wanted = kind(settings=modes[0]).fit(rows[:5], labels[:5], ids[:5])
+    wanted.add(rows[5:50], labels[5:50], ids[5:50])
+    assert here.settings_.agree(wanted.settings_)
+
+
+@CLASSIFIERS
+@pytest.mark.parametrize("mode", ["living", "median"])
+def test_another_way_to_choose_chooses_anew_in_a_file(kind, mode, table, few, tmp_path):
+    rows, labels = table
+    with Store(tmp_path / "model.km", kind()) as store:
+        store.add(rows[:40], labels[:40])
+        store.set_parameters(settings=mode)
+        wanted = kind(settings=mode).fit(rows[:40], labels[:40])
+        assert store.settings_.agree(wanted.settings_)
+        store.add(rows[40:], labels[40:])
+        wanted.add(rows[40:], labels[40:])
+        assert store.settings_.agree(wanted.settings_)
+        store.undo()
+        store.undo()
+        assert store.settings_.agree(kind().fit(rows[:40], labels[:40]).settings_)
+
+
+def test_a_kernel_without_a_width_has_the_width_one(table):
+    rows, labels = table
+    for kernel in (RBF(2.0), [RBF(2.0), RBF(3.0)]):
+        tried = GPClassifier(kernel).fit(rows, labels).settings_.candidates
+        assert {one.width for one in tried} == {1.0}
+
+
+@pytest.mark.parametrize("kernel", [None, [RBF(), DotProduct()]])
+def test_values_that_are_almost_zero_have_a_usable_amplitude(kernel, table):
+    rows, _ = table
+    heavy = np.ones(len(rows))
+    heavy[0], heavy[-1] = 1e-12, 1e12
+    for weights in (None, heavy):
+        for small in (1e-150, 1e-160, 1e-200):
+            model = GPRegressor(kernel).fit(rows, small * rows[:, 0], sample_weight=weights)
+            assert np.isfinite(model.predict(rows)).all()
+            assert np.isfinite(model.leave_one_out().scores).all()
