@@ -453,7 +453,9 @@ class ChoosingEstimator(EditableEstimator[V]):
     def settings_(self) -> ModelSettings:
         """The kernel and the noise in use, what else was tried, and which examples chose."""
         settings: ModelSettings = self.editable_.choice.settings
-        return replace(settings, kernel=self.kernel_)
+        # Kernels can be changed from outside, and some share their parts with the one in use.
+        tried = [one._replace(kernel=own_kernel(one.kernel)) for one in settings.candidates]
+        return replace(settings, kernel=own_kernel(settings.kernel), candidates=tuple(tried))
 
 
 class LivingEstimator(ChoosingEstimator[Living[M]]):

@@ -198,3 +198,33 @@ def test_another_noise_keeps_the_kernel_that_was_chosen(kind, table, few, tmp_pa
         chose = store.settings_.kernel
         store.set_parameters(noise=0.3)
         assert (store.settings_.kernel, store.settings_.noise) == (chose, 0.3)
+
+
+@pytest.mark.parametrize(
+    "kernel", [None, RBF(2.0), [RBF(2.0), DotProduct()], [On(slice(0, 1)), On(slice(1, 3))]]
+)
+def test_to_change_a_kernel_that_was_tried_changes_no_model(kernel, table):
+    rows, labels = table
+    model = GPClassifier(kernel).fit(rows, labels)
+    before = model.predict_proba(rows)
+    for one in (*model.settings_.candidates, model.settings_):
+        # `theta` has the parameters of all parts.
+        one.kernel.theta = one.kernel.theta - 5
+    assert model.settings_.kernel == model.settings_.candidates[0].kernel == model.kernel_
+    copied = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copied.predict_proba(rows), before)
+    model.add(rows[:1], labels[:1], ids=[60])
+    wanted = GPClassifier(kernel).fit(rows, labels)
+    wanted.add(rows[:1], labels[:1], ids=[60])
+    assert model.settings_.agree(wanted.settings_)
+
+
+@pytest.mark.parametrize("small", [1e-150, 1e-160, 1e-200, 1e-300])
+def test_a_small_kernel_has_a_small_noise(small, table):
+    rows, labels = table
+    want = LSSVMClassifier(RBF(2.0)).fit(rows, labels)
+    got = LSSVMClassifier(small * RBF(2.0)).fit(rows, labels)
+    # One step of the grid at most: variances count in the loss, and are next to nothing here.
+    assert 0.3 < got.settings_.noise / small / want.settings_.noise < 3.2
+    assert np.isfinite(got.predict_proba(rows)).all()
+    assert np.isfinite(got.leave_one_out().variance).all()
