@@ -446,15 +446,17 @@ class ChoosingEstimator(EditableEstimator[V]):
     def settings_to_keep(self, value: V) -> ModelSettings | None:
         """The settings of an earlier value, if they stay; None if examples are to choose anew."""
         choice: Choice = value.choice
-        if self.kernel is not None or not choice.settled:
-            return None
-        return choice.settings if choice.mode == self.rule_for(value.examples).mode else None
+        before, rule = choice.rule, self.rule_for(value.examples)
+        stay = choice.settled and before is not None and rule.leaves_no_more_than(before)
+        return choice.settings if stay else None
 
     @property
     def settings_(self) -> ModelSettings:
         """The kernel and the noise in use, what else was tried, and which examples chose."""
         settings: ModelSettings = self.editable_.choice.settings
-        return replace(settings, kernel=self.kernel_)
+        # Kernels can be changed from outside, and some share their parts with the one in use.
+        tried = [one._replace(kernel=own_kernel(one.kernel)) for one in settings.candidates]
+        return replace(settings, kernel=own_kernel(settings.kernel), candidates=tuple(tried))
 
 
 class LivingEstimator(ChoosingEstimator[Living[M]]):

@@ -147,11 +147,11 @@ class Border(Frozen):
 
     def inverse_diagonal(self, diagonal: Array) -> Array:
         """The diagonal (n,) of the inverse's leading block, from the diagonal of A^-1."""
-        return np.asarray(diagonal - self.v**2 / self.s)
+        return np.asarray(diagonal - self.v * (self.v / self.s))
 
     def inverse_block(self, rows: Array, block: Array) -> Array:
         """Rows and columns `rows` (k,) of the inverse, (k, k), from this block of A^-1."""
-        return np.asarray(block - np.outer(self.v[rows], self.v[rows]) / self.s)
+        return np.asarray(block - np.outer(self.v[rows], self.v[rows] / self.s))
 
     def without(self, z: Array, E: Array, groups: Array) -> Array:
         """z (m,) had the rows of one group been left out of A and B, for each row, (n, m).

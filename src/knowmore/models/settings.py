@@ -252,6 +252,14 @@ class SettingsRule:
         several = isinstance(self.kernel, tuple)
         return self.kernel is not None and not several and isinstance(self.noise, float)
 
+    def leaves_no_more_than(self, before: SettingsRule) -> bool:
+        """Whether an earlier rule left the kernel to the examples, and the noise if this one does.
+
+        Then what they chose serves this one: it was chosen in the same way.
+        """
+        noise = isinstance(self.noise, float) or self.noise == before.noise
+        return self.kernel is None and before.kernel is None and noise and self.mode == before.mode
+
     def settles(self, examples: Examples) -> int | None:
         """How many of the first examples that count make a choice that stays; None: not yet."""
         one = self.kernel is not None and not isinstance(self.kernel, tuple)
@@ -321,11 +329,16 @@ class SettingsRule:
 
     def _median(self, counted: Examples, before: Choice | None) -> ModelSettings:
         kernel = self.kernel
+        if isinstance(kernel, tuple):
+            raise InvalidInput(
+                f"kernel stands for {len(kernel)} kernel(s) whose weights and widths leave-one-out "
+                f"chooses, which nothing does here. Give a kernel, or a sum of kernels; of "
+                f"GPClassifier, LSSVMClassifier, GPRegressor and forests leave settings='first'."
+            )
         if kernel is None:
             kernel = default_kernel(leading(counted.X, self.width))
             if before is not None and kernel == before.settings.kernel:
                 kernel = before.settings.kernel
-        assert not isinstance(kernel, tuple)
         return ModelSettings(kernel, self._noise(kernel, counted, before))
 
     def _searched(

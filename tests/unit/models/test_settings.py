@@ -8,8 +8,18 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 
-from knowmore import ForestGPClassifier, ForestGPRegressor, GPClassifier, GPRegressor
+from knowmore import (
+    ForestGPClassifier,
+    ForestGPRegressor,
+    GPClassifier,
+    GPRegressor,
+    Landmarks,
+    LSSVMClassifier,
+    NPlusOneClassifier,
+    OneShotClassifier,
+)
 from knowmore.errors import InvalidInput
+from knowmore.kernels import On
 from knowmore.models import SettingsRule, settings
 from knowmore.store import Store
 
@@ -192,3 +202,79 @@ def test_values_that_are_almost_zero_have_a_usable_amplitude(kernel, table):
             model = GPRegressor(kernel).fit(rows, small * rows[:, 0], sample_weight=weights)
             assert np.isfinite(model.predict(rows)).all()
             assert np.isfinite(model.leave_one_out().scores).all()
+
+
+@pytest.mark.parametrize("kernels", [[RBF(), DotProduct()], On(slice(0, 2))])
+def test_several_kernels_are_refused_where_nothing_chooses_their_weights(kernels, table):
+    rows, labels = table
+    told = f"{len(kernels) if isinstance(kernels, list) else 1} kernel"
+    for kind in (GPClassifier, LSSVMClassifier, ForestGPClassifier):
+        with pytest.raises(InvalidInput, match=told):
+            kind(kernels, settings="median").fit(rows, labels)
+    with pytest.raises(InvalidInput, match=told):
+        OneShotClassifier(kernels, {"a": rows[:5]}).fit(rows[:4], [1, 1, -1, -1])
+    with pytest.raises(InvalidInput, match=told):
+        NPlusOneClassifier(GPClassifier().fit(rows, labels), kernels).fit(rows[:3], ["new"] * 3)
+    with pytest.raises(InvalidInput, match=told):
+        Landmarks(kernels).fit(rows)
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"kernel": RBF(2.0), "noise": 0.3}, {"kernel": None, "noise": None}),
+        ({"kernel": RBF(2.0), "noise": 0.3}, {"kernel": None}),
+        ({"noise": 0.3}, {"noise": None}),
+    ],
+)
+def test_what_was_given_is_not_kept_as_if_it_had_been_chosen(
+    kind, before, after, table, few, tmp_path
+):
+    rows, labels = table
+    with Store(tmp_path / "model.km", kind(**before)) as store:
+        store.add(rows, labels)
+        store.set_parameters(**after)
+        wanted = kind(**before | after).fit(rows, labels)
+        assert store.settings_.agree(wanted.settings_)
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_another_noise_keeps_the_kernel_that_was_chosen(kind, table, few, tmp_path):
+    rows, labels = table
+    with Store(tmp_path / "model.km", kind()) as store:
+        store.add(rows[:12], labels[:12])
+        store.add(rows[12:], labels[12:])
+        chose = store.settings_.kernel
+        store.set_parameters(noise=0.3)
+        assert (store.settings_.kernel, store.settings_.noise) == (chose, 0.3)
+
+
+@pytest.mark.parametrize(
+    "kernel", [None, RBF(2.0), [RBF(2.0), DotProduct()], [On(slice(0, 1)), On(slice(1, 3))]]
+)
+def test_to_change_a_kernel_that_was_tried_changes_no_model(kernel, table):
+    rows, labels = table
+    model = GPClassifier(kernel).fit(rows, labels)
+    before = model.predict_proba(rows)
+    for one in (*model.settings_.candidates, model.settings_):
+        # `theta` has the parameters of all parts.
+        one.kernel.theta = one.kernel.theta - 5
+    assert model.settings_.kernel == model.settings_.candidates[0].kernel == model.kernel_
+    copied = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copied.predict_proba(rows), before)
+    model.add(rows[:1], labels[:1], ids=[60])
+    wanted = GPClassifier(kernel).fit(rows, labels)
+    wanted.add(rows[:1], labels[:1], ids=[60])
+    assert model.settings_.agree(wanted.settings_)
+
+
+@pytest.mark.parametrize("small", [1e-150, 1e-160, 1e-200, 1e-300])
+def test_a_small_kernel_has_a_small_noise(small, table):
+    rows, labels = table
+    want = LSSVMClassifier(RBF(2.0)).fit(rows, labels)
+    got = LSSVMClassifier(small * RBF(2.0)).fit(rows, labels)
+    # One step of the grid at most: variances count in the loss, and are next to nothing here.
+    assert 0.3 < got.settings_.noise / small / want.settings_.noise < 3.2
+    assert np.isfinite(got.predict_proba(rows)).all()
+    assert np.isfinite(got.leave_one_out().variance).all()
