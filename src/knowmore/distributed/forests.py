@@ -34,7 +34,19 @@ from knowmore.errors import InvalidInput, NoExamples, RepeatedId
 from knowmore.estimators import ForestEstimator, Note, Plot
 from knowmore.examples import Examples, new_serials
 from knowmore.kernels import SETTLED, default_kernel, rows_of_median
-from knowmore.models import DEEP, PANEL, Choice, Cut, Forest, InnerNode, Leaf, Members, Tree, branch
+from knowmore.models import (
+    DEEP,
+    LARGEST,
+    Choice,
+    Cut,
+    Forest,
+    InnerNode,
+    Leaf,
+    Members,
+    Tree,
+    branch,
+    choosing_rows,
+)
 
 # A tree is grown in about so many parts; more if there are more than half as many threads.
 _PARTS: Final = 8
@@ -155,7 +167,9 @@ def _counted_rows(members: Members, rows: Array) -> Array:
 def _choosing(members: Members) -> Members:
     """The members of a shard that may choose the settings, and two that differ."""
     members = members.take(members.weights > 0)
-    some = np.argsort(members.keys, kind="stable")[:PANEL].tolist()
+    kind = members.labels.dtype.kind
+    labels = None if kind == "f" else members.labels
+    some = choosing_rows(members.keys, labels, LARGEST).tolist()
     for values in (members.labels, members.X):
         differs = np.not_equal(values, values[:1]).any(axis=tuple(range(1, values.ndim)))
         some += np.flatnonzero(differs)[:1].tolist()

@@ -57,6 +57,7 @@ from knowmore.models.probabilities import (
     mislabelling,
 )
 from knowmore.models.settings import (
+    LARGEST,
     MODES,
     MOST_KERNELS,
     PANEL,
@@ -66,6 +67,7 @@ from knowmore.models.settings import (
     Search,
     SettingsRule,
     TriedKernel,
+    choosing_rows,
 )
 from knowmore.models.summed import Summed, beside_rows
 from knowmore.models.targets import (

@@ -1,15 +1,17 @@
 """The settings that nobody gave: kernel and noise, chosen by the examples.
 
-A panel of at most 256 examples chooses, those with the smallest hashes of their ids. A hash does
-not depend on history, and the search is over a fixed grid: so the settings are a function of the
-set of examples, and the law includes them.
+A panel of 256 examples chooses, of each class in turn the one with the smallest hash of its id; of
+more than 32 classes up to 8 examples each. A hash does not depend on history, and the search is
+over a fixed grid: so the settings are a function of the set of examples, and the law includes them.
 
-A candidate is judged by leave-one-out in closed form, for all noises at once. Classes: by the log
-loss of the probabilities, under the best temperature. Values: by the squared error; then the
-amplitude follows from the errors. The grid is coarse, in powers of two. It asks in turn:
+A candidate is judged by leave-one-out in closed form, for all noises at once. Equal rows with the
+same label are left out together. Classes: by the log loss of the probabilities, under the best
+temperature. Values: by the squared error; then the amplitude follows from the errors. The grid is
+coarse, in powers of two. It asks in turn:
 
 1. Columns as they are, or each in units of its spread.
-2. The kind of kernel, and its width as a multiple of the median distance.
+2. The kind of kernel, and its width as a multiple of the median distance, which grows or shrinks
+   as long as that is better.
 3. One step of a metric: columns along which the scores are steeper count more. Only the diagonal,
    and one step, since leave-one-out has seen the labels (Radhakrishnan et al., 2024, call it the
    average gradient outer product).
@@ -54,8 +56,9 @@ from knowmore.models.trees import keys_of
 
 # When settings that are not given are chosen: see `SettingsRule`.
 MODES = ("first", "living", "median")
-# The examples that choose: twice as many choose hardly better, at five times the cost.
-PANEL = 256
+# The examples that choose: twice as many choose hardly better, at five times the cost. Where there
+# are many classes, so many of each, but no more than the largest panel has.
+PANEL, _OF_EACH, LARGEST = 256, 8, 1024
 # With this many examples a choice is good enough to stay.
 ENOUGH = 128
 # The most kernels of a weighted sum: it has 331 candidates then.
@@ -72,6 +75,8 @@ _FLAT, _POWER = 1e-4, 0.25
 _STEP = 2.0**0.125
 # None is smaller: products with a noise and a weight must not underflow.
 _LEAST = 1e-200
+# With more than this share of equal rows of different targets, equal rows are no copies.
+_NATURAL = 0.1
 # Weights of several kernels are multiples of one over this.
 _SHARES = 4
 # A model of one class has this part of the median distance for a width, and this noise.
@@ -152,65 +157,52 @@ class ModelSettings(TableAnswer):
 class ChoosingPanel(Frozen):
     """The examples that choose, in the order of the hashes of their ids.
 
+    Of each class the first ones in turn, until there are enough: a rare class has a say.
+
     serials (k,), labels (k,) or (k, q) : of these
-    keys : their hashes, (k,), ascending
-    last : the largest serial number that was looked at
     alike : whether all examples of a weight above zero have the same label, beyond the panel too
     """
 
     serials: Array
     labels: Array
-    keys: Array
-    last: int
     alike: bool
 
     @classmethod
-    def of(cls, counted: Examples) -> ChoosingPanel:
-        """The panel of examples of a weight above zero."""
-        return cls._first(counted, np.arange(len(counted)), keys_of(counted.names))
+    def of(cls, counted: Examples, classes: bool) -> ChoosingPanel:
+        """The panel of examples of a weight above zero.
 
-    @classmethod
-    def _first(cls, counted: Examples, rows: Array, keys: Array) -> ChoosingPanel:
-        order = np.lexsort((rows, keys))[:PANEL]
-        rows = rows[order]
-        last = int(counted.serials.max(initial=-1))
-        columns = counted.serials[rows], counted.labels[rows], keys[order]
-        return cls(*columns, last, _alike(columns[1], counted))
+        classes : whether their labels are classes
+        """
+        labels = counted.labels
+        rows = choosing_rows(keys_of(counted.names), labels if classes else None)
+        return cls(counted.serials[rows], labels[rows], _alike(labels[rows], counted))
 
     def rows(self, counted: Examples) -> Array:
         """The rows of the panel among the examples that it was taken from, (k,)."""
         return np.searchsorted(counted.serials, self.serials)
 
-    def after(self, counted: Examples) -> ChoosingPanel:
-        """The panel of other examples; itself if they have the same. Edits seldom touch it."""
-        serials = counted.serials
-        at = np.searchsorted(serials, self.serials).clip(max=max(len(serials) - 1, 0))
-        new = np.flatnonzero(serials > self.last)
-        if not len(serials) or not np.array_equal(serials[at], self.serials):
-            # Some have left: others that were not looked at follow.
-            return ChoosingPanel.of(counted)
-        keys = keys_of([counted.columns.ids.view[row] for row in new])
-        if len(self.serials) < PANEL or (keys < self.keys[-1]).any():
-            rows, keys = np.append(at, new), np.append(self.keys, keys)
-            return (
-                ChoosingPanel._first(counted, rows, keys)
-                if len(new)
-                else self._labelled(counted, at)
-            )
-        return self._labelled(counted, at)
-
-    def _labelled(self, counted: Examples, rows: Array) -> ChoosingPanel:
-        labels, last = counted.labels[rows], int(counted.serials.max(initial=-1))
-        alike = _alike(labels, counted)
-        same = (last, alike) == (self.last, self.alike)
-        if same and np.array_equal(labels, self.labels):
-            return self
-        return replace(self, labels=labels, last=last, alike=alike)
-
     def chose(self, other: ChoosingPanel) -> bool:
         """Whether another panel has the same examples with the same labels."""
         same = np.array_equal(self.serials, other.serials) and self.alike == other.alike
         return same and np.array_equal(self.labels, other.labels)
+
+
+def choosing_rows(keys: Array, labels: Array | None, size: int | None = None) -> Array:
+    """The rows of a panel among n examples with these hashes, (n,), in the order of the hashes.
+
+    labels : the classes, (n,); None for values
+    size : of the panel; None: as many as the classes need
+    """
+    order = np.lexsort((np.arange(len(keys)), keys))
+    if labels is None or len(keys) <= PANEL:
+        return order[:PANEL]
+    _, codes, counts = np.unique(labels[order], return_inverse=True, return_counts=True)
+    # The turn of each: how many of its class have smaller hashes.
+    turns = np.empty(len(order), dtype=int)
+    turns[np.argsort(codes, kind="stable")] = np.concatenate([np.arange(n) for n in counts])
+    if size is None:
+        size = int(np.clip(_OF_EACH * len(counts), PANEL, LARGEST))
+    return order[np.sort(np.lexsort((np.arange(len(order)), turns))[:size])]
 
 
 def _alike(labels: Array, counted: Examples) -> bool:
@@ -293,7 +285,7 @@ class SettingsRule:
         if self.mode == "median" or (first == 0 and isinstance(self.noise, str)):
             return Choice(self, self._median(counted, before), None, first is not None)
         known = None if before is None else before.panel
-        panel = ChoosingPanel.of(counted) if known is None else known.after(counted)
+        panel = ChoosingPanel.of(counted, counted.labels.dtype.kind != "f")
         if before is not None and known is not None and known.chose(panel):
             settings = before.settings
         else:
@@ -484,7 +476,10 @@ class Search:
         X = np.asarray(leading(some.X, rule.width), dtype=float)
         # A forest has one column more, for classes without examples.
         T, weights = targets.T[:, : len(targets.names)], rule.weighting(some)
-        return cls(rule, X, T, codes, weights, targets.classes and alike)
+        own = _copies(X, T)
+        first = np.unique(own, return_index=True)[1]
+        codes, weights = None if codes is None else codes[first], np.bincount(own, weights)
+        return cls(rule, X[first], T[first], codes, weights, targets.classes and alike)
 
     def run(self) -> ModelSettings:
         """The best settings."""
@@ -496,7 +491,7 @@ class Search:
                 self._sums(kernel)
             elif kernel is not None:
                 self._try([Shape(kernel, "given", free=False)])
-            elif are_histograms(self.X):
+            elif are_histograms(self.X) and not _yes_or_no(self.X):
                 self._histograms()
             else:
                 self._distances()
@@ -549,14 +544,22 @@ class Search:
             self._try(self._at(_FIRST, name, by, (0, 1)))
         if not self.tried:
             return
-        table = self._best.shape.columns, self._best.shape.units
-        self._try(self._at(_FIRST, *table, (-2, -1, 2)))
-        middle = self._best.shape.exponent
-        self._try(self._at(_ROUGH, *table, range(middle - 1, middle + 2)))
+        best = self._best.shape
+        table = best.columns, best.units
+        for step in (2,) if best.exponent else (-1, -2):
+            self._try(self._at(_FIRST, *table, (step,)))
+            if self._best.shape.step != step:
+                break
+        self._beside(_ROUGH, *table, self._best.shape.exponent)
         best, steep = self._best.shape, self._metric()
-        middle = best.exponent
         if steep is not None:
-            self._try(self._at(best.kind, "by slope", steep, range(middle - 1, middle + 2)))
+            self._beside(best.kind, "by slope", steep, best.exponent)
+
+    def _beside(self, kind: str, columns: str, units: Any, step: int) -> None:
+        """Try a width, a wider one, and a narrower one unless the wider one is better."""
+        found = self._try(self._at(kind, columns, units, (step, step + 1)))
+        if len(found) < 2 or found[0].candidate.total <= found[1].candidate.total:
+            self._try(self._at(kind, columns, units, (step - 1,)))
 
     def _at(self, kind: str, columns: str, units: Any, steps: Iterable[int]) -> Iterator[Shape]:
         """Kernels of some widths, all powers of two: a small change of the examples moves none."""
@@ -636,15 +639,18 @@ class Search:
     def _best(self) -> Judged:
         return min(self.tried, key=lambda one: one.candidate.total)
 
-    def _try(self, shapes: Iterable[Shape]) -> None:
+    def _try(self, shapes: Iterable[Shape]) -> list[Judged]:
         """Judge kernels, each at its best noise; those with values that are not finite are left."""
+        found = []
         for shape in shapes:
             K = corner(shape.kernel, self.X)
             size = float(np.diagonal(K).mean())
             if np.isfinite(K.sum()) and 0 < size < np.inf:
                 judged = self._judged_by_noise(shape, K, size)
                 if np.isfinite(judged.candidate.total):
-                    self.tried.append(judged)
+                    found.append(judged)
+        self.tried += found
+        return found
 
     def _judged_by_noise(self, shape: Shape, K: Array, size: float) -> Judged:
         given, free = self.rule.noise, shape.free and self.codes is None
@@ -692,6 +698,32 @@ class Search:
         """Half the mean logarithm of the squared errors: like a log loss, whatever the units."""
         square = np.average((self.T - left.mean) ** 2, axis=0, weights=self.weights)
         return float(np.log(np.maximum(square, np.finfo(float).tiny)).mean() / 2)
+
+
+def _copies(X: Array, T: Array) -> Array:
+    """For each row, (n,), which of the different ones it is; rows (n, d) with targets (n, M).
+
+    A copy would answer for a row that is left out, so both are left out as one of their weight.
+    But where equal rows often have other targets, as in tables of a few answers, they are no
+    copies: then all rows are different ones.
+    """
+    places: dict[bytes, int] = {}
+    pairs: dict[bytes, int] = {}
+    # Minus zero is zero.
+    rows = [row.tobytes() for row in X + 0.0]
+    at = np.array([places.setdefault(row, len(places)) for row in rows])
+    own = [
+        pairs.setdefault(row + t.tobytes(), len(pairs))
+        for row, t in zip(rows, T + 0.0, strict=True)
+    ]
+    several = int((np.bincount(at, minlength=1) > 1).sum())
+    natural = len(pairs) - len(places) > _NATURAL * several
+    return np.arange(len(rows)) if natural else np.array(own)
+
+
+def _yes_or_no(X: Array) -> bool:
+    """Whether each value is zero or the largest: answers, and not parts of one whole."""
+    return bool(((X == 0) | (X.max(initial=0) == X)).all())
 
 
 def _of_distance(kind: str, lengths: Array) -> Kernel:

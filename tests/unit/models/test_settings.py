@@ -219,7 +219,7 @@ def test_several_kernels_are_refused_where_nothing_chooses_their_weights(kernels
         Landmarks(kernels).fit(rows)
 
 
-@pytest.mark.parametrize("kind", CLASSIFIERS)
+@CLASSIFIERS
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -239,7 +239,7 @@ def test_what_was_given_is_not_kept_as_if_it_had_been_chosen(
         assert store.settings_.agree(wanted.settings_)
 
 
-@pytest.mark.parametrize("kind", CLASSIFIERS)
+@CLASSIFIERS
 def test_another_noise_keeps_the_kernel_that_was_chosen(kind, table, few, tmp_path):
     rows, labels = table
     with Store(tmp_path / "model.km", kind()) as store:
@@ -278,3 +278,70 @@ def test_a_small_kernel_has_a_small_noise(small, table):
     assert 0.3 < got.settings_.noise / small / want.settings_.noise < 3.2
     assert np.isfinite(got.predict_proba(rows)).all()
     assert np.isfinite(got.leave_one_out().variance).all()
+
+
+# -- which examples choose, and how ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [GPClassifier, GPRegressor, LSSVMClassifier])
+def test_copies_count_like_weights(kind):
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(80, 3))
+    values = rows[:, 0] + 0.5 * rng.normal(size=80)
+    labels = values if kind is GPRegressor else np.where(values > 0, "up", "down")
+    again = np.r_[0:80, 0:40]
+    weights = np.where(np.arange(80) < 40, 2.0, 1.0)
+    copied = kind().fit(rows[again], labels[again])
+    weighted = kind().fit(rows, labels, sample_weight=weights)
+    assert copied.settings_.agree(weighted.settings_)
+
+
+def test_copies_make_no_interval_too_narrow():
+    """Values given twice: a model that took copies for evidence would be sure of its noise."""
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(400, 3))
+    values = rows[:, 0] + rng.normal(size=400)
+    learnt = np.r_[0:100, 0:100]
+    reg = GPRegressor().fit(rows[learnt], values[learnt])
+    mean, deviation = reg.predict(rows[100:], return_std=True)
+    assert (abs(values[100:] - mean) <= 2 * deviation).mean() > 0.9
+
+
+def test_equal_rows_with_other_labels_are_answers_and_no_copies():
+    cells = np.random.default_rng(5).integers(0, 2, size=(200, 3)).astype(float)
+    labels = np.random.default_rng(6).integers(0, 2, 200)
+    assert (settings._copies(cells, np.eye(2)[labels]) == np.arange(200)).all()
+    twice = np.r_[0:10, 3, 4]
+    own = settings._copies(np.arange(10.0)[twice, None], np.eye(2)[np.arange(10)[twice] % 2])
+    assert own.tolist() == [*range(10), 3, 4]
+
+
+def test_a_rare_class_is_in_the_panel_as_a_whole():
+    labels = np.where(np.arange(2000) % 100 == 0, "rare", "often")
+    keys = np.random.default_rng(7).permutation(2000)
+    rows = settings.choosing_rows(keys, labels)
+    assert len(rows) == settings.PANEL
+    assert (labels[rows] == "rare").sum() == 20
+    assert (np.diff(keys[rows]) > 0).all()
+    # The first of the others by their hashes.
+    others = np.flatnonzero(labels == "often")
+    first = others[np.argsort(keys[others])][: settings.PANEL - 20]
+    assert set(rows[labels[rows] == "often"]) == set(first)
+
+
+def test_many_classes_have_a_larger_panel():
+    labels, keys = np.arange(3000) % 100, np.random.default_rng(8).permutation(3000)
+    rows = settings.choosing_rows(keys, labels)
+    assert np.bincount(labels[rows]).tolist() == 100 * [8]
+    # Any shard holds what all together choose.
+    for part in (slice(0, 700), slice(700, 3000)):
+        mine = np.arange(3000)[part]
+        held = mine[settings.choosing_rows(keys[part], labels[part], settings.LARGEST)]
+        assert set(rows) & set(mine) <= set(held)
+
+
+def test_answers_of_yes_and_no_are_no_parts_of_one_whole():
+    rng = np.random.default_rng(9)
+    rows = np.eye(4)[rng.integers(0, 4, size=(150, 3))].reshape(150, 12)
+    kinds = {one.kind for one in GPClassifier().fit(rows, rows[:, 0]).settings_.candidates}
+    assert kinds == {"Matern 3/2", "exponential"}

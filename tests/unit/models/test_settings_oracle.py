@@ -145,16 +145,25 @@ class Naive:
         for name, by in tables.items():
             tried("Matern 3/2", name, by, (0, 1))
         columns, by = self.best["columns"], self.best["units"]
-        tried("Matern 3/2", columns, by, (-2, -1, 2))
-        middle = self.best["step"]
-        tried("exponential", columns, by, (middle - 1, middle, middle + 1))
+        # Further, as long as that is better.
+        for step in (2,) if self.best["step"] == 1 else (-1, -2):
+            tried("Matern 3/2", columns, by, (step,))
+            if self.best["step"] != step:
+                break
+
+        def beside(kind, columns, by, step):
+            tried(kind, columns, by, (step, step + 1))
+            one, wider = (each["total"] for each in self.tried[-2:])
+            if one <= wider:
+                tried(kind, columns, by, (step - 1,))
+
+        beside("exponential", columns, by, self.best["step"])
         best = self.best
         if self.X.shape[1] <= len(self.X):
             steep = self.steepness(best)
             share = np.maximum(steep / steep.max(), 1e-4) ** 0.25
             by = best["units"] * 2.0 ** (-np.round(2 * np.log2(share)) / 2)
-            middle = best["step"]
-            tried(best["kind"], "by slope", by, (middle - 1, middle, middle + 1))
+            beside(best["kind"], "by slope", by, best["step"])
 
     def steepness(self, best):
         """The sum over examples and scores of squared slopes along each column, by its unit.
