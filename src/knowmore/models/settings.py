@@ -251,13 +251,18 @@ class SettingsRule:
         several = isinstance(self.kernel, tuple)
         return self.kernel is not None and not several and isinstance(self.noise, float)
 
-    def leaves_no_more_than(self, before: SettingsRule) -> bool:
-        """Whether an earlier rule left the kernel to the examples, and the noise if this one does.
+    def kept(self, choice: Choice) -> ModelSettings | None:
+        """The settings of an earlier choice that serve this rule; None if examples choose anew.
 
-        Then what they chose serves this one: it was chosen in the same way.
+        They serve if they stay, and were chosen in the same way. A kernel or a noise that was given
+        was not chosen.
         """
+        before = choice.rule
+        if before is None or not choice.settled or before.mode != self.mode:
+            return None
         noise = isinstance(self.noise, float) or self.noise == before.noise
-        return self.kernel is None and before.kernel is None and noise and self.mode == before.mode
+        left = self.kernel is None and before.kernel is None
+        return choice.settings if left and noise else None
 
     def settles(self, examples: Examples) -> int | None:
         """How many of the first examples that count make a choice that stays; None: not yet."""

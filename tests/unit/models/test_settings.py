@@ -228,3 +228,23 @@ def test_a_small_kernel_has_a_small_noise(small, table):
     assert 0.3 < got.settings_.noise / small / want.settings_.noise < 3.2
     assert np.isfinite(got.predict_proba(rows)).all()
     assert np.isfinite(got.leave_one_out().variance).all()
+
+
+@pytest.mark.parametrize("kind", [GPClassifier, GPRegressor, LSSVMClassifier, ForestGPClassifier])
+@pytest.mark.parametrize("heavy", [1e100, 1e150])
+def test_heavy_examples_of_a_large_kernel_are_not_beyond_the_range(kind, heavy, table):
+    rows, labels = table
+    weights = np.where(np.arange(60) % 7, 1.0, heavy)
+    y = rows[:, 0] if kind is GPRegressor else labels
+    model = kind(1e200 * RBF()).fit(rows, y, sample_weight=weights)
+    assert np.isfinite([one.total for one in model.settings_.candidates]).all()
+    assert np.isfinite(model.leave_one_out().scores).all()
+
+
+def test_a_light_example_of_a_large_kernel_has_a_finite_variance(table):
+    # Left out, rounding is all that is known of it.
+    rows, labels = table
+    weights = np.where(np.arange(60) % 7, 1.0, 1e-150)
+    model = GPClassifier(1e200 * RBF()).fit(rows, labels, sample_weight=weights)
+    assert np.isfinite(model.predict_proba(rows)).all()
+    assert np.isfinite(model.leave_one_out().variance).all()
