@@ -140,7 +140,7 @@ def chooses(estimator):
     given = estimator.get_params(deep=False)
     noise = given["C" if "C" in given else "noise"]
     if is_linear(estimator):
-        return isinstance(noise, str)
+        return not isinstance(noise, float)
     modes = given.get("settings", "median") in ("first", "living")
     return modes and (noise is None or not isinstance(given["kernel"], Kernel))
 

@@ -729,6 +729,7 @@ def test_evaluation_by_leave_one_out(model, here):
     with knowmore.open(model) as store:
         left = store.leave_one_out()
     assert found["accuracy"] == rounded((left.predicted == left.labels).mean())
+    assert found["balanced_accuracy"] == rounded((1 + 3 / 4) / 2)
     assert found["confusion"] == {"labels": ["daisy", "rose"], "counts": [[3, 0], [1, 3]]}
     assert found["classes"][1] == {
         "label": "rose",
@@ -738,7 +739,10 @@ def test_evaluation_by_leave_one_out(model, here):
     }
     assert sum(one["count"] for one in found["calibration"]["bins"]) == 7
     result = run("evaluate", model, "--plot", "e.png")
-    assert result.stdout.startswith("85.7% right: 6 of 7, each predicted by the others.\n")
+    assert result.stdout.startswith(
+        "85.7% right: 6 of 7, each predicted by the others.\n"
+        "Balanced accuracy, the mean recall of the classes: 87.5%.\n"
+    )
     assert (here / "e.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -36,7 +36,8 @@ def _show_classes(answer: ClassEvaluation) -> None:
     n, right = int(answer.held.sum()), int(np.trace(answer.counts))
     silent = n - int(answer.counts.sum())
     said = f" Of {silent} the others say nothing." if silent else ""
-    print(f"{answer.accuracy:.1%} right: {right} of {n}, each predicted by the others.{said}\n")
+    print(f"{answer.accuracy:.1%} right: {right} of {n}, each predicted by the others.{said}")
+    print(f"Balanced accuracy, the mean recall of the classes: {answer.balanced:.1%}.\n")
     show_table(("class", "examples", "recall", "precision"), answer.by_class())
     print()
     _show_confusion(answer)

@@ -140,10 +140,13 @@ def _show_status(answer: dict[str, Any]) -> None:
     columns = answer["columns"] or ()
     more = ", ..." if len(columns) > 6 else ""
     shown = f" ({', '.join(columns[:6])}{more})" if columns else ""
+    when = "again after every edit" if answer["follows"] else "by examples that were enough"
     facts = {
         **{name: answer[name] for name in ("model", "kind", "examples")},
         "features": f"{answer['features'] or 'none yet'}{shown}",
-        **{name: answer[name] for name in ("pictures", "kernel", "noise", "edits")},
+        **{name: answer[name] for name in ("pictures", "kernel", "noise")},
+        "chosen": f"{' and '.join(answer['chosen'])}, {when}" if answer["chosen"] else None,
+        "edits": answer["edits"],
         "size": f"{answer['bytes']:,} bytes, format {answer['format']}",
     }
     width = max(map(len, facts))

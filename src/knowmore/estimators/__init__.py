@@ -27,6 +27,7 @@ from knowmore.estimators.living import EditableClassifier as EditableClassifier
 from knowmore.estimators.living import EditableEstimator as EditableEstimator
 from knowmore.estimators.living import LivingEstimator as LivingEstimator
 from knowmore.estimators.living import _for_all as _for_all
+from knowmore.estimators.living import left_to_examples as left_to_examples
 from knowmore.estimators.living import own_kernel as own_kernel
 from knowmore.estimators.maps import IntersectionMap, Landmarks
 from knowmore.estimators.maps import LandmarkMap as LandmarkMap

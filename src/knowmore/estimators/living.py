@@ -208,7 +208,8 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         if len(new):
             labels = self._labels(new.labels, len(new), here.labels)
             edit = Add(new.X, labels, new.names, new.weights)
-            _apply(self, edit, _taken(here.choice, there.choice))
+            takes = there.choice is not None and here.choice.yields_to(there.choice)
+            _apply(self, edit, there.choice if takes else None)
         return self
 
     # -- queries -----------------------------------------------------------------------------
@@ -525,16 +526,6 @@ class LivingEstimator(ChoosingEstimator[Living[M]]):
         return cast("Self", other.holding(fresh))
 
 
-def _taken(here: Choice | None, there: Choice | None) -> Choice | None:
-    """The choice of another model that a model takes by merging, if its own is not settled yet.
-
-    Only one that stays, and that was made as its own would be.
-    """
-    if here is None or there is None or not there.settled:
-        return None
-    return there if here.mode == there.mode else None
-
-
 def as_dense(X: Any) -> Array:
     """Rows as an array in the type that they have, as examples hold them."""
     return np.asarray(X.toarray() if sparse.issparse(X) else X)
@@ -599,6 +590,12 @@ def _own_kernels(kernels: Any) -> tuple[Kernel, ...]:
 def _is_left(parameter: Any) -> bool:
     """Whether a parameter leaves the choice to the examples."""
     return parameter is None or isinstance(parameter, (str, list, tuple))
+
+
+def left_to_examples(estimator: Any) -> tuple[str, ...]:
+    """The names of the parameters whose choice is left to the examples."""
+    given = estimator.get_params(deep=False)
+    return tuple(name for name in _CHOSEN if name in given and _is_left(given[name]))
 
 
 def checked_mode(estimator: Any) -> str:

@@ -75,7 +75,7 @@ class Landmarks(Savable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     >>> from sklearn.pipeline import make_pipeline
     >>> from knowmore import LinearGPClassifier, living
     >>> X, y = load_digits(return_X_y=True)
-    >>> pipe = make_pipeline(Landmarks(n_landmarks=200), LinearGPClassifier("evidence"))
+    >>> pipe = make_pipeline(Landmarks(n_landmarks=200), LinearGPClassifier())
     >>> alive = living(pipe.fit(X[:1000], y[:1000])).partial_fit(X[1000:1500], y[1000:1500])
     >>> round(alive.score(X[1500:], y[1500:]), 2)
     0.94

@@ -25,10 +25,11 @@ from knowmore.estimators import (
     LinearGPRegressor,
     LivingPipeline,
     LSSVMClassifier,
+    group_names,
     names_in,
     unnamed,
 )
-from knowmore.examples import Examples
+from knowmore.examples import Examples, among
 from knowmore.linalg import UNIT, eliminated
 from knowmore.models import Forest, KernelModel, LinearLoo, LinearModel, Reached, Unseen, unseen
 from knowmore.transfer import NPlusOneClassifier
@@ -91,11 +92,12 @@ def count_of(model: KernelModel | LinearModel | Forest) -> int:
     return model.count
 
 
-def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
+def left_out(estimator: Any, model: Any, how: str, *rows: Any, groups: Any = None) -> Unseen:
     """The examples of the frozen model of an estimator, each predicted as a new row by the others.
 
     how : how to give rows to a linear model that keeps none, for the error
     rows : these, if any: X, y, their weights, their ids
+    groups : (n,), of the examples that count, or rows; those of one group are left out together
     """
     X, y, weights, ids = (*rows, None, None, None, None)[:4]
     last = last_step(estimator)
@@ -104,35 +106,65 @@ def left_out(estimator: Any, model: Any, how: str, *rows: Any) -> Unseen:
             kind = type(last).__name__
             raise InvalidInput(f"{kind} holds its own examples. Leave out X and y, or reference.")
         if (kept := kept_rows(last, model)) is None:
-            return unseen(model)
+            return unseen(model, groups)
         estimator = unnamed(last)
         X, y, weights, ids = kept.X, kept.labels, kept.weights, kept.names
     if X is None or y is None:
         raise InvalidInput(f"A linear model holds no rows, so it has none to leave out. {how}")
-    left = estimator.leave_one_out(X, y, weights)
+    left = estimator.leave_one_out(X, y, weights, groups)
+    groups = None if groups is None else group_names(groups, tuple(range(len(left.ids))))
     scores, variance, numbers = left.scores, left.variance, left.ids
     if ids is not None:
         one_each("ids", (len(ids),), len(numbers))
         numbers = np.array(ids, dtype=None if len({*map(type, ids)}) == 1 else object)
     if weights is not None:
-        # A new row weighs one: 1 / (w (1 - wh)) of `LinearLoo.scores` becomes 1 + h / (1 - wh).
+        # A new row weighs one, and has the noise sigma^2 instead of sigma^2 / w.
         w = np.rint(np.asarray(weights, dtype=float) * UNIT) / UNIT
-        h = model.leverage(model.grid.rounded(estimator.model_inputs(X)))
-        variance = (variance.T * w * (1 + h - w * h)).T
-    groups = model.sums.groups if model.classes else {}
-    counts = np.array([groups[one].rows if groups else 0 for one in left.names.tolist()])
+        if groups is None:
+            # Alone: 1 / (w (1 - wh)) of `LinearLoo.scores` becomes 1 + h / (1 - wh).
+            h = model.leverage(model.grid.rounded(estimator.model_inputs(X)))
+            variance = (variance.T * w * (1 + h - w * h)).T
+        else:
+            more = np.outer(1 - 1 / w, model.noise * model.scale**2)
+            variance = variance + (more if variance.ndim == 2 else more[:, 0])
+    classes = model.sums.groups if model.classes else {}
+    counts = np.array([classes[one].rows if classes else 0 for one in left.names.tolist()])
     class_support = np.zeros(len(scores))
     if model.classes:
         # What all say is one with an intercept, and about one without.
         class_support = (scores[left.labels[:, None] == left.names] + 1) / 2
     found = Unseen(
-        numbers, left.labels, left.names, scores, variance, left.silent, counts, class_support
+        numbers,
+        left.labels,
+        left.names,
+        scores,
+        variance,
+        left.silent,
+        counts,
+        class_support,
+        groups=groups,
     )
     if not model.classes:
         return found
     w = np.ones(len(scores)) if weights is None else w
     rows = estimator.model_inputs(X)
-    return replace(found, distance=LinearLoo(model).nearest(rows, found.codes, w))
+    return replace(found, distance=LinearLoo(model).nearest(rows, found.codes, w, groups))
+
+
+def groups_of(estimator: Any, model: Any, groups: Any) -> Array | None:
+    """The groups of the examples that count, (n,), from a name for each that is held."""
+    held = last_step(estimator).editable_.examples
+    names, kept = group_names(groups, held.names), kept_rows(estimator, model)
+    if names is None:
+        return None
+    counted = held.counted if kept is None else kept
+    names = names[among(held.serials, counted.serials)]
+    if (names == names[:1]).all():
+        raise InvalidInput(
+            "groups has one name, and a group is left out as a whole, so no example is left to "
+            "compare it with. Give each group its own name."
+        )
+    return names
 
 
 def kept_rows(estimator: Any, model: Any) -> Examples | None:

@@ -19,6 +19,7 @@ from knowmore.insight.asking import (
     WITH_VARIANCE,
     asked,
     count_of,
+    groups_of,
     inputs,
     kept_rows,
     last_step,
@@ -30,6 +31,7 @@ from knowmore.models import (
     check_several,
     distance_left_out,
     nearest,
+    newness_left_out,
     newness_of,
     separates,
     threshold,
@@ -51,6 +53,7 @@ class Novelty(TableAnswer):
     model : the frozen model that was asked; later edits of the estimator do not change it
     reference : for a linear model, what the others predict for the reference rows, if given
     estimator : a copy of the estimator that was asked
+    groups : (n,), of the examples, if whole groups are left out
     """
 
     values: Array
@@ -59,21 +62,27 @@ class Novelty(TableAnswer):
     model: Any
     reference: Unseen | None = None
     estimator: Any = None
+    groups: Array | None = None
 
     @derived
     def left_out(self) -> Array:
-        """The value of each example held, or reference row, had the model never seen it, (n,)."""
-        left, model = self._left, self.model
+        """The value of each example held, or reference row, had the model never seen it, (n,).
+
+        With groups, had it never seen any of the group.
+        """
+        left, model, groups = self._left, self.model, self.groups
         if self.method == "combined":
-            return np.asarray(newness_of(model).left_out)
+            return newness_left_out(model, groups)
 
         nothing = np.zeros(len(left.ids), dtype=bool)
-        alone = model.left_out.unrelated() if model.keeps_rows else nothing
+        alone = model.left_out.unrelated(groups) if model.keeps_rows else nothing
         return values_by(
             self.method,
             left.without_classes,
             lambda: left.variance,
-            lambda: np.asarray(distance_left_out(model) if model.has_gram else left.distance),
+            lambda: np.asarray(
+                distance_left_out(model, groups) if model.has_gram else left.distance
+            ),
             alone,
             lambda: model.largest_variance,
         )
@@ -84,7 +93,7 @@ class Novelty(TableAnswer):
         if self.reference is not None:
             return self.reference
         check_several(count_of(self.model))
-        return left_out(self.estimator, self.model, _HOW)
+        return left_out(self.estimator, self.model, _HOW, groups=self.groups)
 
     def threshold(self, q: float = 0.95) -> float:
         """The value that a fraction q of the examples held stay below when left out.
@@ -119,7 +128,9 @@ class Novelty(TableAnswer):
         return f"{len(self.values)} rows by {self.method}, larger is newer"
 
 
-def novelty(model: Any, X: Any, method: str | None = None, *, reference: Any = None) -> Novelty:
+def novelty(
+    model: Any, X: Any, method: str | None = None, *, reference: Any = None, groups: Any = None
+) -> Novelty:
     """How new the rows of X (m, d) are to a fitted GPClassifier; by variance, to a GPRegressor.
 
     And to linear models and forests, by the methods that they have. A model of one class recognises
@@ -149,6 +160,11 @@ def novelty(model: Any, X: Any, method: str | None = None, *, reference: Any = N
         examples: forests have others in each leaf.
     reference : only for a linear model that keeps no rows: (X, y) or (X, y, sample_weight), rows
         that it has learnt, all or some. Left out in turn, they set the thresholds
+    groups : a name for each example in the order of `ids_`, a pandas Series whose index is the ids,
+        or a name for each reference row. Examples of a group are left out together to set the
+        thresholds: give it where several examples show one thing, such as views of one object.
+        Otherwise the other views vouch for each, and too many new views of known classes are called
+        unknown. Values do not change.
 
     >>> from knowmore import GPClassifier
     >>> clf = GPClassifier().fit([[0.0], [0.5], [1.0], [4.0], [4.5], [5.0]], list("aaabbb"))
@@ -158,11 +174,14 @@ def novelty(model: Any, X: Any, method: str | None = None, *, reference: Any = N
     """
     gp, method = _asked(model, method)
     given = reference_rows(reference)
-    left = left_out(model, gp, _HOW, *given) if given else None
+    kept = last_step(model).editable_.keeps_rows
+    groups = groups_of(model, gp, groups) if kept else groups
+    own = bool(given) or not (kept or groups is None)
+    left = left_out(model, gp, _HOW, *given, groups=groups) if own else None
     rows, index = inputs(model, X), index_of(X)
     ids = np.arange(rows.shape[0]) if index is None else np.asarray(index.to_flat_index())
     values = _values(model, gp, method, rows, given)
-    return Novelty(values, method, ids, gp, left, copy(last_step(model)))
+    return Novelty(values, method, ids, gp, left, copy(last_step(model)), groups)
 
 
 def _values(model: Any, gp: Any, method: str, rows: Any, reference: tuple[Any, ...]) -> Array:

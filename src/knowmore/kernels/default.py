@@ -63,7 +63,7 @@ def are_histograms(X: Array) -> bool:
     sums = sums[sums > 0]
     if len(sums) < 2:
         return bool((abs(sums - 1) <= _ROUNDED).any())
-    low, high = sums.min(), sums.max()
+    low, high = float(sums.min()), float(sums.max())
     return bool(1 / _WIDE < low <= high < _WIDE and high - low <= _ROUNDED * high)
 
 

@@ -39,6 +39,7 @@ from knowmore.models.newness import (
     check_several,
     distance_left_out,
     nearest,
+    newness_left_out,
     newness_of,
     separates,
     threshold,

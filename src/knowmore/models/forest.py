@@ -342,20 +342,24 @@ class ForestLeaveOneOut:
 
         return self._left_out(lambda leaf: leaf.examples, left)
 
-    def unseen(self) -> LooScores:
+    def unseen(self, groups: Array | None = None) -> LooScores:
         """Predictions for each example of a weight above zero, as if it were a new row."""
-        return self._left_out(
-            lambda leaf: leaf.examples.counted, lambda leaf: leaf.current.left_out.unseen()
-        )
+        serials = self.forest.examples.counted.serials
 
-    def unrelated(self) -> Array:
-        """Which examples have nothing in common with any other in their leaves, (n,)."""
+        def left(leaf: Leaf) -> LooScores:
+            at = np.searchsorted(serials, leaf.examples.counted.serials)
+            return leaf.current.left_out.unseen(None if groups is None else groups[at])
+
+        return self._left_out(lambda leaf: leaf.examples.counted, left)
+
+    def unrelated(self, groups: Array | None = None) -> Array:
+        """Which examples have nothing in common with others (of other groups) in their leaves."""
         found = np.ones(self.forest.count, dtype=bool)
         serials = self.forest.examples.counted.serials
         for leaf in self.forest.leaves():
-            at = np.searchsorted(serials, leaf.examples.counted.serials)
-            gp = leaf.current
-            found[at] &= isolated(gp) | gp.left_out.unrelated()
+            at, gp = np.searchsorted(serials, leaf.examples.counted.serials), leaf.current
+            these = None if groups is None else groups[at]
+            found[at] &= isolated(gp, groups=these) | gp.left_out.unrelated(these)
         return found
 
     def class_support(self) -> Array:

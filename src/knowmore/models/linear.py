@@ -2,12 +2,13 @@
 
 With rows x, targets t and weights w, all sums over the examples (Rasmussen and Williams, 2.1.2):
 
-    A = sum w (x - m) (x - m)' + sigma^2 I,    W = A^-1 sum w (x - m) t'
+    A = sum w (x - m) (x - m)' + s I,    W = A^-1 sum w (x - m) t'
     mu_* = W' (x - m) + tbar
 
-m and tbar are the weighted means if there is an intercept, which has a flat prior and is then
-solved for exactly; otherwise zero. Mean and variance are those of the kernel model with kernel x'y.
-It holds no rows. What it knows of them are whole numbers (`Sums`), so it is the same, to the bit,
+The penalty s is sigma^2 over the amplitude a of the weights, which is one if the noise is given. m
+and tbar are the weighted means if there is an intercept, which has a flat prior and is then solved
+for exactly; otherwise zero. Mean and variance are those of the kernel model with kernel a x'y. It
+holds no rows. What it knows of them are whole numbers (`Sums`), so it is the same, to the bit,
 whatever rows came and went. Those who want to leave rows out give them again.
 """
 
@@ -50,9 +51,10 @@ from knowmore.models.null_space import NullSpace
 from knowmore.models.probabilities import best_temperature, expected_trial, log_marginal_likelihood
 from knowmore.models.unrelated import FEW
 
-# The noises to choose from, as a multiple of the mean of the eigenvalues: twenty for each power of
-# ten.
-_NOISES: Final = 10.0 ** np.arange(2, -10, -0.05)
+# The penalties to choose from, as a multiple of the mean of the eigenvalues: twenty for each power
+# of ten; and the one where all targets are equal, as in a kernel model of one class.
+_PENALTIES: Final = 10.0 ** np.arange(2, -10, -0.05)
+_CERTAIN: Final = 0.01
 _EPS: Final = float(np.finfo(float).eps)
 # An error of the fit below this part of the targets' squares is rounding.
 _ROUNDINGS: Final = 1e4 * _EPS
@@ -86,7 +88,7 @@ class LinearModel(Frozen):
 
     sums : of the rows, in groups by class; a regressor's rows continue with the targets
     names : the columns of scores, (M,), in ascending order
-    wanted_noise : sigma^2, or "evidence" or "loo": see `noise`
+    wanted_noise : sigma^2, or None, "evidence" or "loo": see `noise` and `penalty`
     intercept : whether each column has an offset
     classes : whether the columns are classes, coded by 1 and -1; otherwise values
     normalised : whether variances are relative to those of the targets
@@ -107,14 +109,16 @@ class LinearModel(Frozen):
 
     sums: Sums
     names: Array
-    wanted_noise: float | str
+    wanted_noise: float | str | None
     intercept: bool = True
     classes: bool = True
     normalised: bool = False
     flat: bool = False
 
     @classmethod
-    def of_classes(cls, sums: Sums, noise: float | str, *, intercept: bool = True) -> LinearModel:
+    def of_classes(
+        cls, sums: Sums, noise: float | str | None, *, intercept: bool = True
+    ) -> LinearModel:
         """A classifier: a column of scores for each group of the sums."""
         return cls(sums, np.array(sorted(sums.groups)), noise, intercept)  # type: ignore[type-var]
 
@@ -160,21 +164,27 @@ class LinearModel(Frozen):
         variance = self.moments.squares / self.moments.weight
         return np.sqrt(np.where((variance > 0) & self.normalised, variance, 1.0))
 
-    @derived
+    @property
     def noise(self) -> float:
-        """sigma^2. What is chosen is chosen by the sums alone, from one eigendecomposition.
+        """sigma^2, the variance of the noise on the targets: the penalty times the amplitude."""
+        return self.penalty * self.amplitude
 
-        With the eigenvalues l of the scatter, the part q of the targets along each, the part q_0
-        along none, and N rows (one less with an intercept), let f = sigma^2 / (l + sigma^2).
+    @property
+    def penalty(self) -> float:
+        """The penalty of ridge regression: the noise for weights of an amplitude of one.
+
+        What is chosen is chosen by the sums alone, from one eigendecomposition. With the
+        eigenvalues l of the scatter, the part q of the targets along each, the part q_0 along none,
+        N rows (one less with an intercept) and a penalty s, let f = s / (l + s).
 
         "loo" has the smallest generalised cross-validation error (Golub, Heath and Wahba),
 
             (sum q f^2 + q_0) / (sum f + N - r)^2,
 
         the squared leave-one-out error if all rows had the same leverage. Sums do not know those of
-        single rows. "evidence" has the largest marginal likelihood if the prior of the weights had
-        the amplitude that suits it best: N log t'K~^-1 t + log |K~| is least. For an amplitude of
-        one, more features than rows always speak for no noise.
+        single rows. None and "evidence" have the largest marginal likelihood if the prior of the
+        weights had the amplitude that suits it best: N log t'K~^-1 t + log |K~| is least. For an
+        amplitude of one, more features than rows always speak for no noise.
 
         Both are misled in two ways. Where there are as many features as rows, what is along no
         eigenvalue is due to rows that occur twice: each is predicted by its twin, as if there were
@@ -182,10 +192,23 @@ class LinearModel(Frozen):
         for no noise, too. So the mean leverage of rows of classes is at most one half: a label
         counts no more for its own row than all others do.
         """
-        if not isinstance(self.wanted_noise, str):
-            return self.wanted_noise
+        return self._chosen[0]
+
+    @property
+    def amplitude(self) -> float:
+        """The prior variance of a weight: t'K~^-1 t / N, the most likely one, where it is chosen.
+
+        One where a noise, or how to choose it, is given. It scales variances, not predictions.
+        """
+        return self._chosen[1]
+
+    @derived
+    def _chosen(self) -> tuple[float, float]:
+        """The penalty and the amplitude."""
+        if self.wanted_noise is not None and not isinstance(self.wanted_noise, str):
+            return self.wanted_noise, 1.0
         with _room():
-            return _chosen_noise(self)
+            return _chosen(self)
 
     @derived
     def _factor(self) -> tuple[Factor, float]:
@@ -197,7 +220,7 @@ class LinearModel(Frozen):
             # If it is positive definite; otherwise more is added.
             with suppress(NotPositiveDefinite), _room():
                 A = S.copy()
-                A.flat[:: len(A) + 1] += self.noise + added * diagonal
+                A.flat[:: len(A) + 1] += self.penalty + added * diagonal
                 return Cholesky().append(np.empty((0, len(A))), A), added
         raise InvalidInput(NO_ROWS)
 
@@ -251,7 +274,7 @@ class LinearModel(Frozen):
         """
         (mean, _), N = self.moments.means, self.moments.weight
         size = np.trace(self.moments.scatter) + N * mean @ mean
-        largest = self.noise * (1 + self.intercept / N) + size
+        largest = self.noise * (1 + self.intercept / N) + self.amplitude * size
         return np.asarray(largest * self.scale**2 if self.normalised else largest)
 
     def leverage(self, X: Any) -> Array:
@@ -326,7 +349,7 @@ class LinearModel(Frozen):
         m, n, M = self.moments, self.sums.rows, len(self.names)
         fit = (m.squares - np.einsum("ij,ij->j", m.cross, self.weights)) / self.scale**2
         logdet = self._factor[0].logdet() - self.sums.log_weights / LOG_UNIT
-        logdet += (n - self.intercept - len(m.scatter)) * log(self.noise)
+        logdet += (n - self.intercept) * log(self.noise) - len(m.scatter) * log(self.penalty)
         logdet += self.intercept * log(m.weight)
         fits = float(fit.sum()) / self.noise
         value = float(log_marginal_likelihood(fits, logdet, n - self.intercept, M))
@@ -356,7 +379,7 @@ class LinearModel(Frozen):
         # The scores of the mean of each class, about the scores of the mean of all rows.
         C = product(self.sums.cross(names, centred=self.intercept), W) / N[:, None]
         scatter = (product(W.T, product(m.scatter, W)) - (C.T * N) @ C) / (n - len(names))
-        taken = len(m.scatter) - self.noise * float(np.einsum("ij,ij->", self.root, self.root))
+        taken = len(m.scatter) - self.penalty * float(np.einsum("ij,ij->", self.root, self.root))
         h = min((taken + self.intercept) / n, 1 - _EPS)
         trial = expected_trial(C + m.means[1][order], scatter, counts, h, self.noise)
         return best_temperature(
@@ -366,8 +389,8 @@ class LinearModel(Frozen):
     def residual(self) -> float:
         """How far W is from the solution of A W = C: |C - A W| / (|A| |W| + |C|)."""
         m, W, norm = self.moments, self.weights, np.linalg.norm
-        size = norm(m.scatter) + self.noise
-        error = norm(m.cross - m.scatter @ W - self.noise * W)
+        size = norm(m.scatter) + self.penalty
+        error = norm(m.cross - m.scatter @ W - self.penalty * W)
         return float(error / max(size * norm(W) + norm(m.cross), np.finfo(float).tiny))
 
 
@@ -391,12 +414,12 @@ def _moments(model: LinearModel) -> _Moments:
     return _Moments(N, means, origin, S, cross, np.full(len(share), N))
 
 
-def _chosen_noise(model: LinearModel) -> float:
-    """The noise of the smallest loss: see `LinearModel.noise`."""
+def _chosen(model: LinearModel) -> tuple[float, float]:
+    """The penalty of the smallest loss, and the amplitude: see `LinearModel.penalty`."""
     m, N = model.moments, model.sums.rows - model.intercept
     values, V = eigh(m.scatter)
     if values[-1] <= 0:
-        return 1.0
+        return 1.0, 1.0
     D, total = len(values), float((m.squares / model.scale**2).sum())
     most = min(D, N)
     # The rank is at most N; eigenvalues of no more than rounding are zero.
@@ -406,20 +429,23 @@ def _chosen_noise(model: LinearModel) -> float:
     others = N - len(values) if D < N else 0
     q_0 = total - float(q.sum())
     q_0 = q_0 if others and q_0 > _ROUNDINGS * total else 0.0
-    noises = values.sum() / most * _NOISES
+    mean = values.sum() / most
+    penalties = mean * _PENALTIES
     if total <= 0:
-        return float(noises[0])
-    shifted = values + noises[:, None]
-    f = noises[:, None] / shifted
+        return float(penalties[0] if model.wanted_noise else _CERTAIN * mean), 1.0
+    shifted = values + penalties[:, None]
+    f = penalties[:, None] / shifted
     free, rows = f.sum(axis=1) + others, len(values) + others
-    if model.wanted_noise == "evidence":
-        fit = (f @ q + q_0) / noises
-        loss = rows * np.log(fit) + np.log(shifted).sum(axis=1) + others * np.log(noises)
-    else:
+    fit = (f @ q + q_0) / penalties
+    if model.wanted_noise == "loo":
         loss = (f**2 @ q + q_0) / free**2
+    else:
+        loss = rows * np.log(fit) + np.log(shifted).sum(axis=1) + others * np.log(penalties)
     if model.classes:
         loss[2 * free < rows] = np.inf
-    return float(noises[loss.argmin()])
+    best = loss.argmin()
+    amplitude = 1.0 if model.wanted_noise else fit[best] / (rows * len(model.names))
+    return float(penalties[best]), float(amplitude)
 
 
 def leverages(model: LinearModel, Z: Array) -> Array:

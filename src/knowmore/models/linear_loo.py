@@ -5,7 +5,7 @@ The model knows sums alone, so the rows come from elsewhere: given again, or kep
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, final
 
@@ -17,6 +17,7 @@ from knowmore.linalg import blocks, eigh, product, side_by_side
 from knowmore.models.linear import LinearModel, as_columns, leverages, target_grid
 from knowmore.models.loo import LooMoments, LooScores, silenced, tied
 from knowmore.models.null_space import Removed
+from knowmore.models.unrelated import members
 
 _EPS: Final = float(np.finfo(float).eps)
 # Rows that are left out at a time.
@@ -128,7 +129,7 @@ class LinearLoo(Frozen):
         prior = np.broadcast_to(m.means[1] - self.model.intercept * y / others, T.shape)
         away = Z + self.model.intercept * z / others
         far = self.model.noise * (1 / w + self.model.intercept / others[:, 0])
-        far = far + np.einsum("ij,ij->i", away, away)
+        far = far + self.model.amplitude * np.einsum("ij,ij->i", away, away)
         variance = np.where(lost, far, self.model.noise / (w * out.free))
         error = self._rounding(T, w, out, blurred, together=together)
         return LooMoments(T - out.missed, variance, np.where(lost[:, None], np.inf, error), prior)
@@ -145,11 +146,15 @@ class LinearLoo(Frozen):
             h = w * leverages(self.model, Z)
             free = np.maximum(1 - h, _EPS)
             return _Without(missed / free[:, None], h, free, 1 - h)
-        root = np.sqrt(w)[:, None]
-        H = product(root * Z, self.model.root)
-        H = np.hstack([H, self.model.intercept * root / np.sqrt(self.model.moments.weight)])
+        root, H = np.sqrt(w)[:, None], self._root_leverages(Z, w)
         missed, free, least = _solved_without(H, root * missed)
         return _Without(missed / root, np.einsum("ij,ij->i", H, H), free, np.array([least]))
+
+    def _root_leverages(self, Z: Array, w: Array) -> Array:
+        """R (n, D + 1) with H = RR' for rows Z about the mean with weights w."""
+        root = np.sqrt(w)[:, None]
+        H = product(root * Z, self.model.root)
+        return np.hstack([H, self.model.intercept * root / np.sqrt(self.model.moments.weight)])
 
     def _spread_without(self, T: Array, w: Array, *, together: bool) -> Array:
         """The variance of the other rows' targets, (n, M) or (1, M); one if they are all equal."""
@@ -165,6 +170,19 @@ class LinearLoo(Frozen):
         equal = spread <= self._roundings * (m.squares + squares + moved)
         return np.where(equal, 1.0, spread / others)
 
+    def _block(self, X: Any, weights: Array) -> Callable[[Array], Array]:
+        """What the null space needs of learnt rows left out together, by their numbers."""
+        noise = self.model.noise
+
+        def block(g: Array) -> Array:
+            H = self._root_leverages(self._as_learnt(X[g]), weights[g])
+            return (
+                _solved_without(H, np.diag(np.sqrt(noise / weights[g])))[0]
+                * np.sqrt(noise / weights[g])[:, None]
+            )
+
+        return block
+
     # -- what is rounding --------------------------------------------------------------------
 
     @property
@@ -175,7 +193,7 @@ class LinearLoo(Frozen):
     @derived
     def _size(self) -> Array:
         """The square root of diag A, (D,)."""
-        return np.sqrt(np.diagonal(self.model.moments.scatter) + self.model.noise)
+        return np.sqrt(np.diagonal(self.model.moments.scatter) + self.model.penalty)
 
     @derived
     def _condition(self) -> float:
@@ -219,11 +237,13 @@ class LinearLoo(Frozen):
         gained = gain * (moved + blurred[:, None] * missed) / root
         return np.asarray(self._roundings * (abs(T) + abs(out.missed)) + gained)
 
-    def nearest(self, X: Any, codes: Array, weights: Array) -> Array:
+    def nearest(self, X: Any, codes: Array, weights: Array, groups: Array | None = None) -> Array:
         """`LinearModel.nearest` for learnt rows of classes `codes` (n,), by the other rows, (n,).
 
         The null space needs of a row w (e - m) / sigma^2 and sigma^2 / (w (1 - h)): see
-        `scores`.
+        `scores`. Of a group, in the place of 1 / (1 - h), it needs the inverse of I - H.
+
+        groups : (n,), rows of a group are left out together
         """
         W, share, space = self.model.indicators
         counts = np.array([self.model.sums.groups[one].rows for one in self.model.names.tolist()])
@@ -233,6 +253,11 @@ class LinearLoo(Frozen):
         m, leverage = (np.concatenate(one) for one in zip(*found, strict=True))
         a, h = -m, weights * leverage
         a[np.arange(len(a)), codes] += 1
+        if groups is not None:
+            E = np.eye(len(counts))[codes]
+            return space.left_out_groups(
+                E, a * weights[:, None] / self.model.noise, counts, groups, self._block(X, weights)
+            )[1]
         variance = self.model.noise / (weights * np.maximum(1 - h, _EPS))
         a *= weights[:, None] / self.model.noise
         return space.left_out(Removed(a, codes, variance, counts[codes] == 1))
@@ -263,6 +288,4 @@ def _parts(n: int, groups: Array | None) -> Iterator[Any]:
     if groups is None:
         yield from (slice(a, a + _ROWS) for a in range(0, n, _ROWS))
         return
-    order = np.argsort(groups, kind="stable")
-    starts = np.flatnonzero(np.append(True, groups[order][1:] != groups[order][:-1]))
-    yield from np.split(order, starts[1:])
+    yield from members(groups)

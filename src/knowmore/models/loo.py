@@ -30,7 +30,7 @@ from knowmore.linalg import Border, eliminated
 from knowmore.models.hinge import expansion, hinge
 from knowmore.models.probabilities import Trial
 from knowmore.models.targets import Targets, Units, in_squares
-from knowmore.models.unrelated import unrelated_left_out
+from knowmore.models.unrelated import members, unrelated_left_out
 
 if TYPE_CHECKING:
     from knowmore.models.kernel_model import KernelModel
@@ -261,19 +261,22 @@ class LeaveOneOut:
         scores = np.where(left.silent[:, None], left.scores, found.left)
         return LooScores(scores, left.variance, left.silent)
 
-    def unseen(self) -> LooScores:
-        """Predictions for each example left out alone, as if it were a new row of weight one.
+    def unseen(self, groups: Array | None = None) -> LooScores:
+        """Predictions for each example by other groups, as if it were a new row of weight one.
 
         The variances of `scores` include the noise sigma^2 / w of an example of weight w.
         """
         model = self.model
-        scores, variance, silent = self.scores()
+        scores, variance, silent = self.scores(groups)
         noise, w = np.asarray(model.covariance.noise), model.covariance.weights
         light = np.flatnonzero(w < _LIGHT)
         if (rest := model.targets.rest()) is not None:
             noise, w = noise * rest.scale**2, w[:, None]
         variance = np.maximum(variance + noise * (1 - 1 / w), noise)
-        if len(light) and rest is None and noise > 0:
+        if len(light) and groups is not None:
+            new = self.on_rows(model.covariance.X[light], (groups[light], groups))
+            variance[light] = new.variance
+        elif len(light) and rest is None and noise > 0:
             # s / (1 - s w / sigma^2) for the posterior variance s without noise.
             s = np.maximum(model.covariance.variance(model.covariance.X[light]) - noise, 0)
             # It is no more than sigma^2 / w, but for rounding.
@@ -342,9 +345,9 @@ class LeaveOneOut:
             return 1.0
         return unseen(self.model).trial(gaussian=with_variance).temperature
 
-    def unrelated(self) -> Array:
-        """Which examples have nothing in common with any other, (n,)."""
-        return unrelated_left_out(self.model)
+    def unrelated(self, groups: Array | None = None) -> Array:
+        """Which examples have nothing in common with any other (of another group), (n,)."""
+        return unrelated_left_out(self.model, groups)
 
     def of_targets(self, groups: Array | None = None) -> tuple[Array, Array]:
         """Means (n, M) and variances (n,) of the targets T, normalised by all examples."""
@@ -418,6 +421,7 @@ class Unseen(Frozen):
     counts : (M,), the examples that the model has of each class; zero if columns are values
     class_support : (n,), the score by the others of its class, see `Trial`; zero for values
     distance : (n,), to the nearest class in the null space, of rows of a linear model of classes
+    groups : (n,), of examples that were left out together; None: each alone
     """
 
     ids: Array
@@ -429,6 +433,7 @@ class Unseen(Frozen):
     counts: Array
     class_support: Array
     distance: Array | None = None
+    groups: Array | None = None
 
     @property
     def codes(self) -> Array:
@@ -443,19 +448,22 @@ class Unseen(Frozen):
         return Trial(self.scores, variance, silent, self.class_support, codes, counts)
 
     def without_classes(self) -> Array:
-        """The scores, but the only example of a class takes the class with it: -infinity."""
-        only = (self.labels[:, None] == self.names) & (self.counts == 1)
-        return np.where(only, -np.inf, self.scores)
+        """The scores, but the last examples of a class take the class with them: -infinity."""
+        gone = (self.labels[:, None] == self.names).astype(int)
+        for g in [] if self.groups is None else members(self.groups):
+            gone[g] = gone[g].sum(axis=0)
+        return np.where(gone == self.counts, -np.inf, self.scores)
 
 
-def unseen(model: Any) -> Unseen:
-    """The examples of a model whose weight is above zero."""
+def unseen(model: Any, groups: Array | None = None) -> Unseen:
+    """The examples of a model whose weight is above zero; groups (n,) are left out together."""
     examples, names = model.examples.counted, model.names
     of = np.searchsorted(names, examples.labels) if model.classes else np.empty(0, dtype=int)
     counts = np.bincount(of, minlength=len(names))
     class_support = model.left_out.class_support() if model.classes else np.zeros(len(examples))
-    left: LooScores = model.left_out.unseen()
-    return Unseen(examples.ids, examples.labels, names, *left, counts, class_support)
+    left: LooScores = model.left_out.unseen(groups)
+    labels = examples.labels
+    return Unseen(examples.ids, labels, names, *left, counts, class_support, groups=groups)
 
 
 @remembered

@@ -57,6 +57,15 @@ class Newness(Frozen):
         return weighed(gp, X, gp.variance(X), self.weights)
 
 
+def newness_left_out(gp: KernelModel, groups: Array | None = None) -> Array:
+    """The newness of each example by those of other groups, (n,); groups (n,).
+
+    The weights of the parts stay those of all examples, each left out.
+    """
+    found = newness_of(gp)
+    return found.left_out if groups is None else _parts_left_out(gp, groups) @ found.weights
+
+
 @remembered
 def newness_of(gp: KernelModel) -> Newness:
     """The newness of rows to a model of classes, by all that it knows of them."""
@@ -65,7 +74,7 @@ def newness_of(gp: KernelModel) -> Newness:
     space, n = null_space(gp), len(gp.examples)
     if n < 2:
         return Newness(np.ones(3), np.empty(0))
-    alone = _parts_left_out(gp, space)
+    alone = _parts_left_out(gp)
     sizes = np.maximum(abs(alone).max(axis=0), [space.size, 1.0, 0.0])
     E, X = gp.targets.basis, gp.covariance.X
     weights = _weights(alone, sizes, E, X, lambda c: _parts_without(gp, space, c))
@@ -98,9 +107,20 @@ def removed(gp: KernelModel) -> Removed:
     return Removed(gp.solved, codes, 1 / gp.left_out.inverse_diagonal(), E.sum(axis=0)[codes] == 1)
 
 
-def distance_left_out(gp: KernelModel) -> Array:
+def distance_left_out(gp: KernelModel, groups: Array | None = None) -> Array:
     """The distance of each example to the nearest class in the null space of the others, (n,)."""
-    return null_space(gp).left_out(removed(gp))
+    return _by_others(gp, groups)[1]
+
+
+def _by_others(gp: KernelModel, groups: Array | None) -> tuple[Array, Array]:
+    """The scores (n, M) and distances (n,) of the examples by those of other groups."""
+    space, E = null_space(gp), gp.targets.basis
+    if groups is None:
+        gone = removed(gp)
+        return gone.m, space.left_out(gone)
+    return space.left_out_groups(
+        E, gp.solved, E.sum(axis=0), groups, lambda g: np.linalg.inv(gp.left_out.inverse_block(g))
+    )
 
 
 def _parts(space: NullSpace, m: Array, variance: Array) -> Array:
@@ -109,36 +129,32 @@ def _parts(space: NullSpace, m: Array, variance: Array) -> Array:
     return np.column_stack([space.nearest(m), -size, np.sqrt(variance)])
 
 
-def _parts_left_out(gp: KernelModel, space: NullSpace) -> Array:
-    """The parts (n, 3) of each example by the others.
+def _parts_left_out(gp: KernelModel, groups: Array | None = None) -> Array:
+    """The parts (n, 3) of each example by those of other groups.
 
     An example that shares nothing with the others is as new as a row far from all.
     """
-    gone, (_, variance, silent) = removed(gp), gp.left_out.unseen()
-    alone = gp.left_out.unrelated()
+    (m, distance), (_, variance, silent) = _by_others(gp, groups), gp.left_out.unseen(groups)
+    alone, space = gp.left_out.unrelated(groups), null_space(gp)
     silent, variance = silent | alone, raised(variance, alone, gp.largest_variance)
-    size = np.linalg.norm(np.where(silent[:, None], 0, gone.m), axis=1)
+    size = np.linalg.norm(np.where(silent[:, None], 0, m), axis=1)
     far = space.nearest(np.zeros((1, len(space.G))))
-    distance = np.where(silent, far, space.left_out(gone))
+    distance = np.where(silent, far, distance)
     return np.column_stack([distance, -size, np.sqrt(variance)])
 
 
 def _parts_without(gp: KernelModel, space: NullSpace, c: int) -> Array:
-    """The parts (k, 3) of each example of class c by the other classes.
-
-    With g the class and V = P_gg^-1: m = E_g - V A_g and G - A_g' V A_g, both without column c.
-    """
-    E, A, others = gp.targets.basis, gp.solved, np.arange(len(space.G)) != c
+    """The parts (k, 3) of each example of class c by the other classes."""
+    E, others = gp.targets.basis, np.arange(len(space.G)) != c
     g = np.flatnonzero(E[:, c])
     V = np.linalg.inv(gp.left_out.inverse_block(g))
-    taken = V @ A[g]
-    G = (space.G - A[g].T @ taken)[np.ix_(others, others)]
+    m, rest = space.without(E[g], gp.solved[g], V, others)
     # As if they were new rows, which weigh one. For an example of nearly no weight only rounding is
     # left, so the variance is kept between the noise and the variance of a row far from all.
     noise, w = gp.covariance.noise, gp.covariance.weights[g]
     most = gp.covariance.diagonal[g] + noise * (1 - 1 / w)
     variance = np.clip(np.diagonal(V) + noise * (1 - 1 / w), noise, np.maximum(most, noise))
-    return _parts(NullSpace((G + G.T) / 2), (E[g] - taken)[:, others], variance)
+    return _parts(rest, m, variance)
 
 
 def _weights(

@@ -12,6 +12,7 @@ exceeds one to the mean of all, in the spread of all; both spreads with the nois
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from knowmore._base import Array, Frozen, bounded, derived
 from knowmore.kernels import euclidean
+from knowmore.models.unrelated import members
 
 _EPS = float(np.finfo(float).eps)
 
@@ -97,6 +99,33 @@ class NullSpace(Frozen):
             # L'1 = L^-1 G1.
             R = R - (R @ (self.G * self._unit**2).sum(axis=1))[:, None] / self._sum
         return bounded(lambda: self._unit * euclidean(m @ R.T, R.T, 1.0).min(axis=1))
+
+    def without(self, E: Array, A: Array, V: Array, stay: Array) -> tuple[Array, NullSpace]:
+        """Scores of examples g by the others, (k, r), and the null space of the classes that stay.
+
+        For their indicators and coefficients E, A (k, M) and V = (K~^-1)_gg^-1, block inversion
+        gives m = E - VA and G - A'VA, both without the columns of classes that g takes with it.
+
+        stay : (M,), whether there are others of each class
+        """
+        taken = V @ A
+        G = (self.G - A.T @ taken)[np.ix_(stay, stay)]
+        return (E - taken)[:, stay], NullSpace((G + G.T) / 2)
+
+    def left_out_groups(
+        self, E: Array, A: Array, counts: Array, groups: Array, V: Callable[[Array], Array]
+    ) -> tuple[Array, Array]:
+        """Scores (n, M) of examples by those of other groups, and distances to the nearest class.
+
+        E, A, V : as in `without`, of all n examples; V of the rows of a group
+        counts : the examples of each class that are held, (M,)
+        """
+        m, distance = np.zeros_like(A), np.empty(len(A))
+        for g in members(groups):
+            stay = counts > E[g].sum(axis=0)
+            scores, space = self.without(E[g], A[g], V(g), stay)
+            m[np.ix_(g, stay)], distance[g] = scores, space.nearest(scores)
+        return m, distance
 
     def left_out(self, gone: Removed) -> Array:
         """The distance of each example to the nearest class, by the other examples, (n,).

@@ -41,9 +41,9 @@ _HARD = 0.015
 _SETTLED, _TURNS = 1e-16, 100
 # How precisely the logarithm of a temperature is sought to compare candidates.
 _ROUGHLY = 1e-3
-# Scores that are drawn have longer tails than a Gaussian: the degrees of freedom of Student's t,
-# a choice by experience.
-_FREEDOM = 5.0
+# Of drawn scores: the degrees of freedom of Student's t, for tails longer than those of a Gaussian,
+# and the least p (1 - p) that tells how they vary. Both are choices by experience.
+_FREEDOM, _LEAST = 8.0, 0.02
 # Scores that are drawn, and the rows of them at most.
 _DRAWN, _ROWS = 2**19, 8192
 _SEED = 0
@@ -211,7 +211,9 @@ def sharpest(logs: Array, codes: Array, weights: Array) -> tuple[Array, Array]:
         low, high = np.where(slope <= 0, u, low), np.where(slope > 0, u, high)
         step = np.where(bend > 0, -slope / np.where(bend > 0, bend, 1.0), -np.sign(slope))
         new = u + step.clip(-2, 2)
-        new = np.where((new > low) & (new < high), new, (low + high) / 2)
+        # What has settled stays, however near to the ends of its interval.
+        inside = (abs(step) < _ROUGHLY) | ((new > low) & (new < high))
+        new = np.where(inside, new, (low + high) / 2)
         done, u = abs(new - u).max() < _ROUGHLY, new
         if done:
             break
@@ -234,13 +236,19 @@ def expected_trial(means: Array, scatter: Array, counts: Array, h: float, noise:
 
     A linear model holds sums of its rows. They give the mean score of every class and the scatter
     of scores within classes, all that a Gaussian needs. How much a row has pulled its own score is
-    known on average, as in generalised cross-validation. Scores of real rows have longer tails than
-    a Gaussian, most of all those that are confused: they are drawn from Student's t.
+    known on average, as in generalised cross-validation: left out, a row of target t and score s
+    has the score (s - ht) / (1 - h).
 
-    Left out, a row of target t and score s has the score (s - ht) / (1 - h). The draws are always
-    the same, and classes are drawn as often as they have rows.
+    The scatter is that of all classes. But scores for targets of 1 and 0 are near chances p, and
+    these vary like p (1 - p): the score of a class varies most among its own rows, of which some
+    say much and some nothing. Besides, scores of real rows have longer tails than a Gaussian, most
+    of all those that are confused: they are drawn from Student's t. The draws are always the same,
+    and classes are drawn as often as they have rows.
     """
     M = len(means)
+    chances = ((means - h * (2 * np.eye(M) - 1)) / (1 - h) + 1) / 2
+    spread = np.maximum(chances * (1 - chances), _LEAST)
+    spread /= counts @ spread / counts.sum()
     R = int(np.clip(_DRAWN // M, 1, _ROWS))
     several = np.where(counts > 1, counts, 0).cumsum()
     codes = np.searchsorted(several, (np.arange(R) + 0.5) / R * several[-1], side="right")
@@ -249,7 +257,7 @@ def expected_trial(means: Array, scatter: Array, counts: Array, h: float, noise:
     values, V = eigh(scatter)
     root = (V * np.sqrt(np.maximum(values, 0))) @ V.T
     stretch = np.sqrt(_FREEDOM / (2 * gammaincinv(_FREEDOM / 2, U[:, M:])))
-    scores = means[codes] + (ndtri(U[:, :M]) * stretch) @ root
+    scores = means[codes] + (ndtri(U[:, :M]) * stretch) @ root * np.sqrt(spread)[codes]
     own = np.arange(R), codes
     T = np.full((R, M), -1.0)
     T[own] = 1.0

@@ -113,7 +113,8 @@ class ModelSettings(TableAnswer):
     """The kernel and the noise of a model, and how they were chosen.
 
     kernel, noise : in use; noise is 1 / C of a least-squares SVM
-    candidates : what was tried, the best first; empty if nothing was chosen by leave-one-out
+    candidates : what was tried, the best first; empty if nothing was chosen by leave-one-out, or
+        if examples that chose have left
     ids : of the examples that chose and are held
     measure : of the losses
     """
@@ -406,15 +407,24 @@ class Choice:
         return replace(self, settings=replace(settings, kernel=kernel))
 
     def without(self, ids: Iterable[Id]) -> Choice:
-        """The choice, without the names and labels of examples that leave.
+        """The choice, without what examples that leave have told of themselves.
 
-        A panel of which some have left would be of no more use: the next edit draws another.
+        These are names and labels, and losses, in which each of the panel has a part. A panel of
+        which some have left would be of no more use: the next edit draws another.
         """
         gone = set(ids)
         if gone.isdisjoint(self.settings.ids):
             return self
         kept = tuple(one for one in self.settings.ids if one not in gone)
-        return replace(self, settings=replace(self.settings, ids=kept), panel=None)
+        settings = replace(self.settings, candidates=(), ids=kept, measure="")
+        return replace(self, settings=settings, panel=None)
+
+    def yields_to(self, other: Choice) -> bool:
+        """Whether a merge takes the settings of the other model: they stay, and these do not.
+
+        Only those that were chosen in the same way; in the mode "living" none stay.
+        """
+        return other.settled and not self.settled and self.mode == other.mode
 
 
 # -- the search -----------------------------------------------------------------------------------

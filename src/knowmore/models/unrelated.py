@@ -24,8 +24,8 @@ FEW: Final = 4
 _ROUNDED: Final = 1e-3
 
 
-def unrelated(gp: KernelModel, X: Array) -> Array:
-    """Which rows of X (m, d) have nothing in common with any example, (m,).
+def unrelated(gp: KernelModel, X: Array, known: Array | slice = slice(None)) -> Array:
+    """Which rows of X (m, d) have nothing in common with any of the `known` examples, (m,).
 
     Their kernel with all examples is zero, or that with themselves, and all examples are larger; or
     they are zero where all examples are of one length. None of the examples is such a row.
@@ -33,19 +33,26 @@ def unrelated(gp: KernelModel, X: Array) -> Array:
     if X.shape[1] < FEW:
         return np.zeros(len(X), dtype=bool)
     own, empty = gp.covariance.prior(X), np.flatnonzero(~X.any(axis=1))
-    small = np.flatnonzero(own < gp.covariance.own.min(initial=np.inf))
+    small = np.flatnonzero(own < gp.covariance.own[known].min(initial=np.inf))
     found = np.zeros(len(X), dtype=bool)
     if len(small):
-        found[small] = _says_nothing(gp.covariance.cross(X[small]), own[small])
-    if len(empty) and _are_of_one_length(gp.covariance.X):
+        found[small] = _says_nothing(gp.covariance.cross(X[small])[known], own[small])
+    if len(empty) and _are_of_one_length(gp.covariance.X[known]):
         found[empty] = True
     return found
 
 
-def unrelated_left_out(gp: KernelModel) -> Array:
-    """Which examples have nothing in common with any other, (n,): at most one, the smallest."""
+def unrelated_left_out(gp: KernelModel, groups: Array | None = None) -> Array:
+    """Which examples have nothing in common with any of another group, (n,).
+
+    groups : (n,); None: each is its own, and at most one is such a row, the smallest
+    """
     own, X = gp.covariance.own, gp.covariance.X
     found = np.zeros(len(X), dtype=bool)
+    if groups is not None:
+        for g in members(groups):
+            found[g] = unrelated(gp, X[g], np.delete(np.arange(len(X)), g))
+        return found
     if len(X) < 2 or X.shape[1] < FEW:
         return found
     empty = np.flatnonzero(~X.any(axis=1))
@@ -58,13 +65,19 @@ def unrelated_left_out(gp: KernelModel) -> Array:
     return found
 
 
-def isolated(gp: KernelModel, X: Array | None = None) -> Array:
-    """Which rows of X (m, d), or examples, have kernel zero with all (other) examples, (m,)."""
+def isolated(gp: KernelModel, X: Array | None = None, groups: Array | None = None) -> Array:
+    """Which rows of X (m, d), or examples, have kernel zero with all examples (of other groups)."""
     if X is not None:
         return np.asarray((gp.covariance.cross(X) == 0).all(axis=0))
     K = np.array(gp.covariance.cross(gp.covariance.X))
-    np.fill_diagonal(K, 0)
+    K[np.eye(len(K), dtype=bool) if groups is None else groups[:, None] == groups] = 0
     return np.asarray((K == 0).all(axis=0))
+
+
+def members(groups: Array) -> list[Array]:
+    """The rows of each group, for the names of the groups of n rows."""
+    order = np.argsort(groups, kind="stable")
+    return np.split(order, np.flatnonzero(groups[order][1:] != groups[order][:-1]) + 1)
 
 
 def raised(variance: Array, rows: Array, largest: Array | float) -> Array:

@@ -25,6 +25,7 @@ import numpy as np
 from knowmore._base import Array, Id, a_type, as_ids, is_mask, masked
 from knowmore.edits import Add, Relabel, Remove, Replace
 from knowmore.errors import InvalidInput, KnowmoreError, NotWritten, UnknownId
+from knowmore.estimators import left_to_examples
 from knowmore.examples import Examples, new_serials
 from knowmore.store import kinds
 from knowmore.store.cache import FactorCache, drop_memos, write_arrays, write_sums
@@ -670,6 +671,8 @@ class Status:
     parameters : of the estimator
     kernel : in use, in words; None for linear models
     noise : in use, 1 / C of a least-squares SVM; None for linear models
+    chosen : the names of the parameters that the examples choose
+    follows : whether they choose again after every edit
     changed : the time of the last entry; None if there is none
     format : of the file
     """
@@ -687,6 +690,8 @@ class Status:
     parameters: dict[str, Any]
     kernel: str | None
     noise: float | None
+    chosen: tuple[str, ...]
+    follows: bool
     changed: datetime | None
     format: int = FORMAT
 
@@ -715,6 +720,8 @@ def status(path: Path, file: File, held: HeldState) -> Status:
             held.estimator.get_params(deep=False),
             repr(held.estimator.kernel_) if held.fitted and not can.has_sums else None,
             held.facts["state"]["noise"] if held.fitted and not can.has_sums else None,
+            left_to_examples(held.estimator),
+            held.fitted and (can.has_sums or kinds.follows(held.estimator, held.facts["state"])),
             None if last is None else moment_of(last),
         )
 

@@ -186,6 +186,11 @@ class ClassEvaluation:
         """The share of examples that the others recognise."""
         return float(np.trace(self.counts) / self.held.sum())
 
+    @property
+    def balanced(self) -> float:
+        """The mean recall of the classes, the balanced accuracy."""
+        return float(np.mean([recall for _, _, recall, _ in self.by_class()]))
+
     def by_class(self) -> list[tuple[Any, int, float, float | None]]:
         """Each class with its number of examples, recall, and precision (None if never said)."""
         right, said = np.diag(self.counts), self.counts.sum(axis=0)
@@ -200,6 +205,7 @@ class ClassEvaluation:
         found: dict[str, Any] = {
             "examples": int(self.held.sum()),
             "accuracy": self.accuracy,
+            "balanced_accuracy": self.balanced,
             "silent": int(self.held.sum() - self.counts.sum()),
             "classes": [
                 dict(zip(("label", "examples", "recall", "precision"), row, strict=True))
@@ -283,6 +289,7 @@ def status(store: Store) -> dict[str, Any]:
     columns : the names of the features, if they have names
     pictures : how pictures become vectors, if the model has learnt pictures
     contributors, origins : the number of examples by name
+    chosen, follows : the parameters that the examples choose, and whether after every edit
     settings : the parameters of the estimator; a kernel in words
     edits, undone : entries of the journal, and how many of these are undone
     """
@@ -300,6 +307,8 @@ def status(store: Store) -> dict[str, Any]:
         "origins": _pairs("name", Counter(record.origin for record in store.records())),
         "kernel": facts.kernel,
         "noise": facts.noise,
+        "chosen": list(facts.chosen),
+        "follows": facts.follows,
         "settings": {
             name: value if isinstance(value, plain) else repr(value)
             for name, value in facts.parameters.items()

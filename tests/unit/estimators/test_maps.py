@@ -10,6 +10,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
@@ -100,6 +101,15 @@ def test_the_bits_of_a_row_do_not_depend_on_the_others(kernel, n):
 def test_the_default_kernel_has_the_median_distance_of_the_landmarks():
     landmarks = Landmarks(n_landmarks=20).fit(X)
     assert landmarks.kernel_ == median_rbf(landmarks.landmarks_)
+
+
+def test_labels_choose_the_kernel_also_in_a_pipeline():
+    y = (X[:, 0] > 0.5).astype(int)
+    pipe = make_pipeline(Landmarks(n_landmarks=40), LinearGPClassifier()).fit(X, y)
+    landmarks = pipe[0]
+    rows = [int((one == X).all(axis=1).argmax()) for one in landmarks.landmarks_]
+    clf = GPClassifier(settings="living").fit(X[rows], y[rows], ids=landmarks.ids_)
+    assert landmarks.kernel_ == clf.kernel_ != clone(landmarks).fit(X).kernel_
 
 
 def test_a_kernel_that_is_changed_from_outside_changes_nothing():

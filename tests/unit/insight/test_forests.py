@@ -286,6 +286,19 @@ def test_novelty_is_measured_against_the_examples_left_out_of_their_leaves(told,
     assert found.unknown(0.9).tolist() == (value(mean, spread) > threshold).tolist()
 
 
+@pytest.mark.parametrize("method", ["variance", "probability"])
+def test_groups_are_left_out_of_their_leaves_together(method):
+    rng = np.random.default_rng(0)
+    x, labels, groups = rng.normal(size=(60, 2)), np.arange(60) % 3, rng.integers(0, 20, 60)
+    forest = classifier(2, 10).fit(x, labels)
+    left, found = forest.leave_one_out(groups), novelty(forest, x[:1], method, groups=groups)
+    chance = log_ndtr(-left.scores.max(axis=1) / np.sqrt(left.variance))
+    assert_rounded(found.left_out, {"variance": left.variance, "probability": chance}[method])
+    pair = classifier(1, 60).fit(x, labels), GPClassifier(KERNEL, NOISE).fit(x, labels)
+    one, other = (novelty(each, x[:1], method, groups=groups).left_out for each in pair)
+    assert_rounded(one, other, ROUNDINGS)
+
+
 def test_the_only_example_of_a_class_takes_it_with_it_but_not_one_that_is_alone_in_its_leaf():
     x = np.linspace(0, 10, 60)[:, None]
     labels = np.array(["low"] * 30 + ["high"] * 29 + ["only"])

@@ -222,6 +222,25 @@ def test_the_default_is_the_excess_of_a_mahalanobis_distance(weights):
         assert_rounded(found.left_out[i], want, 1000 * np.linalg.cond(A), want)
 
 
+@pytest.mark.parametrize("method", ["variance", "probability", "null_space", "mahalanobis"])
+def test_groups_of_rows_are_left_out_together(told, method):
+    clf, weights, _ = told
+    groups = np.random.default_rng(1).integers(0, 12, N)
+    # A class leaves with its group.
+    groups[LABELS == 3] = 20
+    found = novelty(clf, X[:5], method, reference=(ROWS, LABELS, weights), groups=groups)
+    kept = linear(clf.intercept).fit(ROWS, LABELS, weights, ids=range(N))
+    np.testing.assert_array_equal(
+        novelty(kept, X[:5], method, groups=groups).left_out, found.left_out
+    )
+    A, _ = system(weights, clf.intercept)
+    for name in (0, 5, 11, 20):
+        g, r = groups == name, groups != name
+        refit = linear(clf.intercept).fit(ROWS[r], LABELS[r], weights[r])
+        want = novelty(refit, ROWS[g], method).values
+        assert_rounded(found.left_out[g], want, 1000 * np.linalg.cond(A), abs(want).max())
+
+
 @pytest.mark.parametrize("method", ["null_space", "mahalanobis"])
 def test_without_an_intercept_distances_are_those_of_the_kernel_model(method):
     labels = LABELS.copy()

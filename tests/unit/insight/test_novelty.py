@@ -9,7 +9,7 @@ import oracle
 import pytest
 from scipy.stats import norm
 from sklearn.datasets import load_digits
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from tolerance import assert_rounded, tolerance
@@ -207,6 +207,78 @@ def test_weights_count(method):
     rest = ~np.eye(len(X), dtype=bool)
     left_out = [naive(method, 0.05, X[r], y[r], X[[i]], weights[r])[0] for i, r in enumerate(rest)]
     assert abs(found.left_out - left_out).max() <= error
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0.2, 3, 18)])
+@pytest.mark.parametrize("noise", [0.05, 1e-3])
+@pytest.mark.parametrize("method", ALL)
+def test_groups_are_left_out_together(method, noise, weights):
+    X, y, queries = clusters()
+    # Some classes leave with a group, and one group has a single example.
+    groups = np.array(["pair", "pair", "lone"] + ["three"] * 3 + ["class"] * 6 + list("ababac"))
+    if weights is not None and method == "combined":
+        pytest.skip("its parts are those of the other methods")
+    clf = GPClassifier(KERNEL, noise).fit(X, y, sample_weight=weights)
+    found, w = novelty(clf, queries, method, groups=groups), np.ones(18)
+    w = w if weights is None else weights
+    np.testing.assert_array_equal(found.values, novelty(clf, queries, method).values)
+    if method == "combined":
+        want = left_out_parts(noise, X, y, groups) @ newness_of(clf.model_).weights
+    else:
+        want = np.empty(18)
+        for name in set(groups.tolist()):
+            g, r = groups == name, groups != name
+            want[g] = naive(method, noise, X[r], y[r], X[g], w[r])
+    assert abs(found.left_out - want).max() <= bound(noise / w.max(), X, want)
+    assert found.threshold(0.9) == np.quantile(found.left_out, 0.9)
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_groups_of_one_example_each_change_nothing(method):
+    X, y, queries = clusters()
+    clf = GPClassifier(KERNEL, 0.05).fit(X, y, sample_weight=np.arange(18) % 4)
+    one, other = novelty(clf, queries, method), novelty(clf, queries, method, groups=np.arange(18))
+    assert abs(one.left_out - other.left_out).max() <= bound(0.05 / 3, X, one.left_out)
+
+
+@pytest.mark.parametrize("method", ["combined", "variance", "probability"])
+def test_a_group_that_shares_nothing_with_others_is_unrelated(method):
+    X = np.vstack([np.eye(8)[:6] + np.eye(8)[[1, 2, 3, 4, 5, 0]], 0.1 * np.eye(8)[[6, 6]]])
+    y, groups = np.array([0, 1, 0, 1, 0, 1, 0, 1]), np.array([0, 1, 2, 3, 4, 5, 6, 6])
+    clf = GPClassifier(DotProduct(0), 0.1).fit(X, y)
+    left_out = novelty(clf, X[:1], method, groups=groups).left_out
+    rest = GPClassifier(DotProduct(0), 0.1).fit(X[groups != 6], y[groups != 6])
+    if method == "combined":
+        assert_rounded(left_out[6], left_out[7], 100)
+        assert left_out[6] > left_out[:6].max()
+    elif method == "probability":
+        np.testing.assert_array_equal(left_out[6:8], novelty(rest, X[6:8], method).values)
+        assert (left_out[6:8] == 0).all()
+    else:
+        assert (left_out[6:8] == clf.model_.largest_variance).all()
+
+
+def test_groups_of_copies_are_told_from_views():
+    """Views of one object vouch for each other; left out together, they do not."""
+    rng = np.random.default_rng(0)
+    objects = rng.normal(size=(60, 4))
+    X = np.repeat(objects, 5, axis=0) + 0.05 * rng.normal(size=(300, 4))
+    y, groups = np.repeat(np.arange(60) % 2, 5), np.repeat(np.arange(60), 5)
+    new = rng.normal(size=(500, 4))
+    clf = GPClassifier(RBF(1.0), 0.1).fit(X, y)
+    alone, together = (novelty(clf, new, "variance", groups=g).unknown(0.9) for g in (None, groups))
+    assert together.mean() < 0.2 < 0.5 < alone.mean()
+
+
+def test_groups_are_checked():
+    X, y, queries = clusters()
+    clf = GPClassifier(KERNEL).fit(X, y)
+    with pytest.raises(InvalidInput, match=r"^groups has one name, and a group is left out as a "):
+        novelty(clf, queries, groups=["one"] * 18)
+    with pytest.raises(InvalidInput, match=r"^groups"):
+        novelty(clf, queries, groups=[1, 2])
+    with pytest.raises(InvalidInput, match=r"^A linear model holds no rows"):
+        novelty(LinearGPClassifier().fit(X, y), queries, groups=np.arange(18))
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -24,6 +24,7 @@ from knowmore.models import SettingsRule, settings
 from knowmore.store import Store
 
 SECRET = 123.456789
+CLASSIFIERS = pytest.mark.parametrize("kind", [GPClassifier, ForestGPClassifier])
 X = np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 3.0]])
 
 
@@ -68,9 +69,58 @@ def test_examples_are_forgotten_even_where_the_rest_cannot_choose(kind, monkeypa
     assert model.settings_.agree(fresh.settings_)
 
 
-# -- what an edit chooses -------------------------------------------------------------------------
+def halves(n, scale=1.0, seed=0):
+    """Rows (n, 3) of two classes, parted by a plane."""
+    Z = np.random.default_rng(seed).normal(size=(n, 3))
+    return scale * Z, np.where(Z[:, 0] + Z[:, 1] > 0, "left", "right")
 
-CLASSIFIERS = [GPClassifier, ForestGPClassifier]
+
+def has_losses(model, settings):
+    """Whether a pickle of the model has a loss by which these settings were chosen."""
+    data = pickle.dumps(model)
+    return any(np.array(one.loss, ">f8").tobytes() in data for one in settings.candidates)
+
+
+@CLASSIFIERS
+def test_losses_leave_with_the_first_example_that_had_a_part_in_them(kind):
+    Z, y = halves(300)
+    model = kind().fit(Z, y)
+    before = model.settings_
+    others = np.setdiff1d(model.ids_, before.ids)
+    assert has_losses(model, before)
+    assert len(model.remove(others[:5]).settings_.candidates) == len(before.candidates)
+    model.remove(before.ids[:1])
+    assert model.settings_.agree(before)
+    assert model.settings_.ids == before.ids[1:]
+    assert not has_losses(model, before)
+    assert model.settings_.candidates == ()
+
+
+@CLASSIFIERS
+def test_living_settings_are_those_of_the_examples_after_a_merge_with_settled_ones(kind):
+    living = kind(settings="living").fit(*halves(150))
+    settled = kind().fit(*halves(200, 3.0, 1), ids=[f"b{i}" for i in range(200)])
+    held = living.merge(settled).editable_.examples
+    fresh = kind(settings="living").fit(held.X, held.labels, ids=living.ids_)
+    assert living.settings_.agree(fresh.settings_)
+    assert not living.settings_.agree(settled.settings_)
+    # They go on to follow.
+    more, labels = halves(300, 0.1, 2)
+    living.add(more, labels)
+    held = living.editable_.examples
+    assert living.settings_.agree(
+        kind(settings="living").fit(held.X, held.labels, ids=living.ids_).settings_
+    )
+
+
+@CLASSIFIERS
+def test_the_first_settled_settings_are_those_of_a_merged_model(kind):
+    few = kind().fit(*halves(50))
+    settled = kind().fit(*halves(200, 3.0, 1), ids=[f"b{i}" for i in range(200)])
+    assert few.merge(settled).settings_.agree(settled.settings_)
+
+
+# -- what an edit chooses -------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -87,7 +137,7 @@ def few(monkeypatch):
     monkeypatch.setattr(settings, "ENOUGH", 12)
 
 
-@pytest.mark.parametrize("kind", CLASSIFIERS)
+@CLASSIFIERS
 def test_a_second_class_beyond_the_panel_ends_the_settings_of_one_class(kind, table, few):
     # The panel is of a single class before and after.
     rows, _ = table
@@ -105,7 +155,7 @@ def test_a_second_class_beyond_the_panel_ends_the_settings_of_one_class(kind, ta
     assert model.remove([beyond]).settings_.agree(alone)
 
 
-@pytest.mark.parametrize("kind", CLASSIFIERS)
+@CLASSIFIERS
 @pytest.mark.parametrize("modes", [("living", "first"), ("first", "median"), ("median", "first")])
 def test_a_model_takes_no_settings_that_were_chosen_in_another_way(kind, modes, table, few):
     rows, labels = table
@@ -118,7 +168,7 @@ def test_a_model_takes_no_settings_that_were_chosen_in_another_way(kind, modes, 
     assert here.settings_.agree(wanted.settings_)
 
 
-@pytest.mark.parametrize("kind", CLASSIFIERS)
+@CLASSIFIERS
 @pytest.mark.parametrize("mode", ["living", "median"])
 def test_another_way_to_choose_chooses_anew_in_a_file(kind, mode, table, few, tmp_path):
     rows, labels = table

@@ -408,6 +408,7 @@ def test_status_in_numbers(store, path):
     assert (status.entries, status.undone, status.format) == (2, 1, 2)
     assert status.size == path.stat().st_size
     assert (status.parameters["noise"], status.noise) == (None, store.noise_)
+    assert (status.chosen, status.follows) == (("noise",), True)
     assert status.kernel == "RBF(length_scale=3)"
     assert status.changed is not None
 

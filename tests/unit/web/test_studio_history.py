@@ -190,6 +190,7 @@ def test_what_forgetting_would_change_is_what_it_changes(tmp_path, estimator):
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(60, 2)), rng.choice(["a", "b", "c"], 60)
     X[50:] *= 40
+    y[50:] = "a"
     with knowmore.open(tmp_path / "m.km", estimator) as store:
         store.add(X, y, contributor=["ann"] * 50 + ["eve"] * 10)
         before = dict(zip(range(60), store.leave_one_out().predicted.tolist(), strict=True))
