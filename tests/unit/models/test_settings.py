@@ -219,7 +219,7 @@ def test_several_kernels_are_refused_where_nothing_chooses_their_weights(kernels
         Landmarks(kernels).fit(rows)
 
 
-@pytest.mark.parametrize("kind", CLASSIFIERS)
+@CLASSIFIERS
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -239,7 +239,7 @@ def test_what_was_given_is_not_kept_as_if_it_had_been_chosen(
         assert store.settings_.agree(wanted.settings_)
 
 
-@pytest.mark.parametrize("kind", CLASSIFIERS)
+@CLASSIFIERS
 def test_another_noise_keeps_the_kernel_that_was_chosen(kind, table, few, tmp_path):
     rows, labels = table
     with Store(tmp_path / "model.km", kind()) as store:
