@@ -443,13 +443,6 @@ class ChoosingEstimator(EditableEstimator[V]):
         shell.update_fitted(self, "_living", lambda value: self.fresh_value(value.examples))
         return self
 
-    def settings_to_keep(self, value: V) -> ModelSettings | None:
-        """The settings of an earlier value, if they stay; None if examples are to choose anew."""
-        choice: Choice = value.choice
-        before, rule = choice.rule, self.rule_for(value.examples)
-        stay = choice.settled and before is not None and rule.leaves_no_more_than(before)
-        return choice.settings if stay else None
-
     @property
     def settings_(self) -> ModelSettings:
         """The kernel and the noise in use, what else was tried, and which examples chose."""
@@ -529,7 +522,8 @@ class LivingEstimator(ChoosingEstimator[Living[M]]):
         living = self.editable_
         # With the examples of weight zero, unless another thread has edited in the meantime.
         held = living.examples if living.examples.counted is examples else examples
-        return cast("Self", other.holding(other.fresh_value(held, other.settings_to_keep(living))))
+        fresh = other.fresh_value(held, other.rule_for(held).kept(living.choice))
+        return cast("Self", other.holding(fresh))
 
 
 def as_dense(X: Any) -> Array:

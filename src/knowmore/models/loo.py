@@ -278,8 +278,9 @@ class LeaveOneOut:
             variance[light] = new.variance
         elif len(light) and rest is None and noise > 0:
             # s / (1 - s w / sigma^2) for the posterior variance s without noise.
-            s = model.covariance.variance(model.covariance.X[light]) - noise
-            variance[light] = noise + s / (1 - s * w[light] / noise)
+            s = np.maximum(model.covariance.variance(model.covariance.X[light]) - noise, 0)
+            # It is no more than sigma^2 / w, but for rounding.
+            variance[light] = noise + s / (1 - np.minimum(s * w[light] / noise, 1 - EPS))
         return LooScores(scores, variance, silent)
 
     def on_rows(self, X: Array, groups: tuple[Array, Array] | None) -> LooScores:

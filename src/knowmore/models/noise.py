@@ -103,6 +103,10 @@ def left_out_by_noise(
     K : (n, n) without noise
     weights : (n,), of the examples
     """
+    # Weights and noises in a unit of both, so that W K W is not beyond the range. The root of a
+    # power of four is exact: no rounding changes.
+    unit = 4.0 ** max(np.ceil(np.log2(weights.max()) / 2), 0)
+    weights, noises = weights / unit, noises / unit
     root = np.sqrt(weights)
     values, U = eigh(K * np.outer(root, root))
     U *= root[:, None]

@@ -160,12 +160,10 @@ class ChoosingPanel(Frozen):
     Of each class the first ones in turn, until there are enough: a rare class has a say.
 
     serials (k,), labels (k,) or (k, q) : of these
-    alike : whether all examples of a weight above zero have the same label, beyond the panel too
     """
 
     serials: Array
     labels: Array
-    alike: bool
 
     @classmethod
     def of(cls, counted: Examples, classes: bool) -> ChoosingPanel:
@@ -175,7 +173,7 @@ class ChoosingPanel(Frozen):
         """
         labels = counted.labels
         rows = choosing_rows(keys_of(counted.names), labels if classes else None)
-        return cls(counted.serials[rows], labels[rows], _alike(labels[rows], counted))
+        return cls(counted.serials[rows], labels[rows])
 
     def rows(self, counted: Examples) -> Array:
         """The rows of the panel among the examples that it was taken from, (k,)."""
@@ -183,7 +181,7 @@ class ChoosingPanel(Frozen):
 
     def chose(self, other: ChoosingPanel) -> bool:
         """Whether another panel has the same examples with the same labels."""
-        same = np.array_equal(self.serials, other.serials) and self.alike == other.alike
+        same = np.array_equal(self.serials, other.serials)
         return same and np.array_equal(self.labels, other.labels)
 
 
@@ -203,11 +201,6 @@ def choosing_rows(keys: Array, labels: Array | None, size: int | None = None) ->
     if size is None:
         size = int(np.clip(_OF_EACH * len(counts), PANEL, LARGEST))
     return order[np.sort(np.lexsort((np.arange(len(order)), turns))[:size])]
-
-
-def _alike(labels: Array, counted: Examples) -> bool:
-    """Whether all labels agree, of a panel and then of all examples."""
-    return _second(labels) is None and _second(counted.labels) is None
 
 
 # -- what is left to choose, and when -------------------------------------------------------------
@@ -244,13 +237,18 @@ class SettingsRule:
         several = isinstance(self.kernel, tuple)
         return self.kernel is not None and not several and isinstance(self.noise, float)
 
-    def leaves_no_more_than(self, before: SettingsRule) -> bool:
-        """Whether an earlier rule left the kernel to the examples, and the noise if this one does.
+    def kept(self, choice: Choice) -> ModelSettings | None:
+        """The settings of an earlier choice that serve this rule; None if examples choose anew.
 
-        Then what they chose serves this one: it was chosen in the same way.
+        They serve if they stay, and were chosen in the same way. A kernel or a noise that was given
+        was not chosen.
         """
+        before = choice.rule
+        if before is None or not choice.settled or before.mode != self.mode:
+            return None
         noise = isinstance(self.noise, float) or self.noise == before.noise
-        return self.kernel is None and before.kernel is None and noise and self.mode == before.mode
+        left = self.kernel is None and before.kernel is None
+        return choice.settings if left and noise else None
 
     def settles(self, examples: Examples) -> int | None:
         """How many of the first examples that count make a choice that stays; None: not yet."""
@@ -338,7 +336,7 @@ class SettingsRule:
     ) -> ModelSettings:
         rows = panel.rows(counted)
         some = Examples.of(counted.X[rows], counted.labels[rows], None, counted.weights[rows])
-        found = Search.of(self, some, panel.alike).run()
+        found = Search.of(self, some).run()
         ids = tuple(counted.columns.ids.view[row] for row in rows)
         noise, kernel = found.noise, found.kernel
         if isinstance(self.noise, str):
@@ -469,8 +467,8 @@ class Search:
     tried: list[Judged] = field(default_factory=list)
 
     @classmethod
-    def of(cls, rule: SettingsRule, some: Examples, alike: bool) -> Search:
-        """The search of a panel; `alike` as in `ChoosingPanel`."""
+    def of(cls, rule: SettingsRule, some: Examples) -> Search:
+        """The search of a panel."""
         targets = rule.coding(some)
         codes = np.searchsorted(targets.names, some.labels) if targets.classes else None
         X = np.asarray(leading(some.X, rule.width), dtype=float)
@@ -479,7 +477,14 @@ class Search:
         own = _copies(X, T)
         first = np.unique(own, return_index=True)[1]
         codes, weights = None if codes is None else codes[first], np.bincount(own, weights)
-        return cls(rule, X[first], T[first], codes, weights, targets.classes and alike)
+        return cls(
+            rule,
+            X[first],
+            T[first],
+            codes,
+            weights,
+            targets.classes and _second(some.labels) is None,
+        )
 
     def run(self) -> ModelSettings:
         """The best settings."""

@@ -784,7 +784,7 @@ def _refitted(work: FileEdit, unfitted: Any) -> Any:
             return kinds.linear(unfitted, held.facts["state"], held.estimator.model_.sums)
         return kinds.chosen_by(unfitted, work.context.read(tuple(held.index)))
     living = held.estimator.editable_
-    keeps = unfitted.settings_to_keep(living)
+    keeps = unfitted.rule_for(living.examples).kept(living.choice)
     return unfitted.holding(unfitted.fresh_value(living.examples, keeps))
 
 

@@ -138,8 +138,7 @@ def few(monkeypatch):
 
 
 @CLASSIFIERS
-def test_a_second_class_beyond_the_panel_ends_the_settings_of_one_class(kind, table, few):
-    # The panel is of a single class before and after.
+def test_the_first_example_of_a_second_class_ends_the_settings_of_one_class(kind, table, few):
     rows, _ = table
     held = GPClassifier().fit(rows, rows[:, 0] > 0)
     chose = held.settings_.ids
@@ -149,7 +148,7 @@ def test_a_second_class_beyond_the_panel_ends_the_settings_of_one_class(kind, ta
     alone = model.settings_
     model.add(rows[[beyond]], ["b"], ids=[beyond])
     labels = np.where(np.arange(60) == beyond, "b", "a")
-    assert model.settings_.ids == alone.ids
+    assert beyond in model.settings_.ids
     assert not model.settings_.agree(alone)
     assert model.settings_.agree(kind(settings="living").fit(rows, labels).settings_)
     assert model.remove([beyond]).settings_.agree(alone)
@@ -345,3 +344,23 @@ def test_answers_of_yes_and_no_are_no_parts_of_one_whole():
     rows = np.eye(4)[rng.integers(0, 4, size=(150, 3))].reshape(150, 12)
     kinds = {one.kind for one in GPClassifier().fit(rows, rows[:, 0]).settings_.candidates}
     assert kinds == {"Matern 3/2", "exponential"}
+
+
+@pytest.mark.parametrize("kind", [GPClassifier, GPRegressor, LSSVMClassifier, ForestGPClassifier])
+@pytest.mark.parametrize("heavy", [1e100, 1e150])
+def test_heavy_examples_of_a_large_kernel_are_not_beyond_the_range(kind, heavy, table):
+    rows, labels = table
+    weights = np.where(np.arange(60) % 7, 1.0, heavy)
+    y = rows[:, 0] if kind is GPRegressor else labels
+    model = kind(1e200 * RBF()).fit(rows, y, sample_weight=weights)
+    assert np.isfinite([one.total for one in model.settings_.candidates]).all()
+    assert np.isfinite(model.leave_one_out().scores).all()
+
+
+def test_a_light_example_of_a_large_kernel_has_a_finite_variance(table):
+    # Left out, rounding is all that is known of it.
+    rows, labels = table
+    weights = np.where(np.arange(60) % 7, 1.0, 1e-150)
+    model = GPClassifier(1e200 * RBF()).fit(rows, labels, sample_weight=weights)
+    assert np.isfinite(model.predict_proba(rows)).all()
+    assert np.isfinite(model.leave_one_out().variance).all()
