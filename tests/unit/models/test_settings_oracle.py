@@ -365,3 +365,19 @@ def test_a_given_kernel_has_the_noise_of_a_naive_search():
     naive = Naive(X, y, normalised=y.dtype.kind == "f")
     naive.judge(RBF([0.1, 1.0, 1.0]), "given")
     compare(naive, model.settings_)
+
+
+@pytest.mark.parametrize("kind", [GPClassifier, LSSVMClassifier, GPRegressor])
+def test_copies_choose_as_one_example_of_their_weight(kind):
+    rng, X, scores = table(105)
+    y = scores + rng.normal(size=len(X)) / 5
+    if kind is not GPRegressor:
+        y = np.digitize(y, [0, 1])
+    w, again = rng.choice([0.5, 1.0, 3.0], len(X)), rng.integers(0, 5, 20)
+    rows = np.append(np.arange(len(X)), again)
+    model = kind().fit(X[rows], y[rows], sample_weight=w[rows])
+    total = w + np.bincount(again, w[again], minlength=len(X))
+    # Quantiles of columns are those of different rows.
+    naive = Naive(X, y, total, bias=kind is LSSVMClassifier, normalised=kind is GPRegressor)
+    naive.of_distances()
+    compare(naive, model.settings_)
