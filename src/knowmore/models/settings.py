@@ -22,6 +22,7 @@ are few examples.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -121,7 +122,7 @@ class ModelSettings(TableAnswer):
     candidates : what was tried, the best first; empty if nothing was chosen by leave-one-out, or
         if examples that chose have left
     ids : of the examples that chose and are held
-    measure : of the losses
+    measure : of the losses; "log RMSE" is the logarithm of the root of the mean squared error
     """
 
     kernel: AnyKernel
@@ -135,7 +136,7 @@ class ModelSettings(TableAnswer):
         return bool(self.noise == other.noise and self.kernel == other.kernel)
 
     def _columns(self) -> dict[str, Array]:
-        names = ("kind", "columns", "width", "noise", "loss")
+        names = ("kind", "columns", "width", "noise", "loss", "prior")
         return {name: np.array([getattr(one, name) for one in self.candidates]) for name in names}
 
     def _summary(self) -> str:
@@ -503,7 +504,7 @@ class Search:
         if not self.tried:
             return self._unjudged()
         ranked = sorted((one.candidate for one in self.tried), key=lambda one: one.total)
-        measure = f"leave-one-out {'squared error' if self.codes is None else 'log loss'}"
+        measure = f"leave-one-out {'log RMSE' if self.codes is None else 'log loss'}"
         return ModelSettings(ranked[0].kernel, ranked[0].noise, tuple(ranked), measure=measure)
 
     def _unjudged(self) -> ModelSettings:
@@ -716,14 +717,12 @@ def _copies(X: Array, T: Array) -> Array:
     pairs: dict[bytes, int] = {}
     # Minus zero is zero.
     rows = [row.tobytes() for row in X + 0.0]
-    at = np.array([places.setdefault(row, len(places)) for row in rows])
-    own = [
-        pairs.setdefault(row + t.tobytes(), len(pairs))
-        for row, t in zip(rows, T + 0.0, strict=True)
-    ]
-    several = int((np.bincount(at, minlength=1) > 1).sum())
+    at = [places.setdefault(row, len(places)) for row in rows]
+    both = (row + t.tobytes() for row, t in zip(rows, T + 0.0, strict=True))
+    own = [pairs.setdefault(pair, len(pairs)) for pair in both]
+    several = sum(count > 1 for count in Counter(at).values())
     natural = len(pairs) - len(places) > _NATURAL * several
-    return np.arange(len(rows)) if natural else np.array(own)
+    return np.arange(len(rows)) if natural else np.array(own, dtype=np.int64)
 
 
 def _yes_or_no(X: Array) -> bool:

@@ -52,6 +52,7 @@ import numpy as np
 
 from knowmore._base import norm, parts_beside, some, sweep
 from knowmore.errors import KnowmoreError, NotEnoughMemory, NotWritten, warn
+from knowmore.estimators import left_to_examples
 from knowmore.examples import Examples
 from knowmore.models import Forest, KernelModel
 from knowmore.store import kinds
@@ -672,8 +673,9 @@ def _verified(session: Session, fresh: Fresh, fast: bool) -> Verification:
         checks += _exact(exactness)
         if session.can.has_sums:
             checks.append(_sums(held.digest(), made.digest()))
-    if last or chosen is not None:
-        checks.append(_settings(facts, tables["journal"], last, chosen))
+    kept = bool(not session.can.has_sums and left_to_examples(session.state.estimator))
+    if last or kept:
+        checks.append(_settings(facts, tables["journal"], last, chosen, kept))
     found = tuple(left(file.path))
     checks.append(_traces(found))
     return Verification(tuple(checks), exactness, found, about)
@@ -757,11 +759,14 @@ def _alike(here: Any, there: Any) -> bool:
     return bool(here == there)
 
 
-def _settings(facts: dict[str, Any], journal: list[Row], last: int, chosen: bool | None) -> Check:
+def _settings(
+    facts: dict[str, Any], journal: list[Row], last: int, chosen: bool | None, kept: bool
+) -> Check:
     """Whether what was forgotten has left no settings.
 
     last : the number of the last entry that forgets
     chosen : whether the examples held choose the settings; None if others came since
+    kept : whether those that were enough have chosen them
     """
     entries = sorted(row for row in journal if not row[4])
     stale = any(row[5:] != (None, None) for row in entries if row[0] <= last)
@@ -782,7 +787,10 @@ def _settings(facts: dict[str, Any], journal: list[Row], last: int, chosen: bool
     elif chosen:
         says = "the examples held choose those of the file, and no entry has others"
     else:
-        says = "the journal keeps no settings from before the last forget"
+        says = "the journal keeps no settings from before the last forget" if last else ""
+        if kept:
+            enough = "the examples that were enough chose those of the file, which stay"
+            says = f"{enough}; {says}" if says else enough
     return Check("settings", not stale and chosen is not False, f"{says}.{stays}".rstrip("."))
 
 
