@@ -466,6 +466,7 @@ class Search:
     weights: Array
     one_class: bool = False
     tried: list[Judged] = field(default_factory=list)
+    medians: dict[bytes, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rule: SettingsRule, some: Examples) -> Search:
@@ -578,7 +579,11 @@ class Search:
 
     def _median(self, units: Array) -> float:
         """The power of two nearest to the median distance in these units."""
-        return float(2.0 ** np.round(np.log2(median_rbf(self.X / units).length_scale)))
+        known = units.tobytes()
+        if known not in self.medians:
+            median = median_rbf(self.X / units).length_scale
+            self.medians[known] = float(2.0 ** np.round(np.log2(median)))
+        return self.medians[known]
 
     def _metric(self) -> Array | None:
         """Units (d,) that are shorter for columns along which the best scores are steep.
@@ -608,7 +613,7 @@ class Search:
             return one
         seen = On(one.columns, ConstantKernel(), one.weights).of(self.X)
         rule = replace(self.rule, kernel=None)
-        block = replace(self, rule=rule, X=np.asarray(seen), tried=[])
+        block = replace(self, rule=rule, X=np.asarray(seen), tried=[], medians={})
         settings = block.run()
         # The sum has the amplitude.
         kernel = block._best.shape.kernel if block.tried else settings.kernel
