@@ -90,7 +90,7 @@ def test_it_opens_on_the_cards_of_a_model_of_pictures(desk):
 
 
 def test_new_pictures_wait_with_what_the_model_says(desk):
-    new = {"red": picture(COLOURS["apple"], 501), "blue": picture(SKY, 502)}
+    new = {"red": picture(COLOURS["apple"], 503), "blue": picture(SKY, 502)}
     brings(desk, **new)
     with knowmore.open(desk.path) as store:
         rows = np.stack(describer_of(store).vectors([*new.values()]))

@@ -226,7 +226,7 @@ def test_pickles_and_clones():
 
 @pytest.mark.slow
 def test_edits_of_several_threads_all_arrive():
-    clf = ForestGPClassifier(RBF(1.0), capacity=10, n_trees=2).fit(X, Y)
+    clf = ForestGPClassifier(RBF(1.0), 0.1, capacity=10, n_trees=2).fit(X, Y)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:

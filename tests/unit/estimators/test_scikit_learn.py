@@ -83,6 +83,7 @@ def expected_failures(estimator):
     chooses = isinstance(estimator, (NPlusOneClassifier, OneShotClassifier))
     if isinstance(estimator, (LinearGPClassifier, LinearGPRegressor)):
         reasons = {
+            None: "in thelikelihood an example of weight two is one with half the noise",
             "evidence": "in the likelihood an example of weight two is one with half the noise",
             "loo": "an example of weight two is left out as one",
         }
@@ -93,11 +94,8 @@ def expected_failures(estimator):
         return failures if reason is None else dict.fromkeys(names, reason)
     cuts = getattr(estimator, "capacity", np.inf) < 15
     sharp = getattr(estimator, "probability", "raw") == "calibrated"
-    if estimator.kernel is None or chooses or cuts or sharp:
-        what = (
-            "the temperature of the probabilities" if sharp else "the width of the default kernel"
-        )
-        what = "the choice of what to transfer" if chooses else what
+    if chooses or cuts or sharp:
+        what = "the choice of what to transfer" if chooses else "the temperature"
         what = "the shape of a tree" if cuts else what
         for kind in ("dense", "sparse"):
             check = f"check_sample_weight_equivalence_on_{kind}_data"
