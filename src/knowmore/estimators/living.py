@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar, cast
 
@@ -446,7 +447,13 @@ class ChoosingEstimator(EditableEstimator[V]):
     @property
     def settings_(self) -> ModelSettings:
         """The kernel and the noise in use, what else was tried, and which examples chose."""
-        settings: ModelSettings = self.editable_.choice.settings
+        value = self.editable_
+        settings: ModelSettings = value.choice.settings
+        if not settings.candidates and not value.choice.settled:
+            # A file has no table of what was tried; its examples choose the same again.
+            with suppress(InvalidInput):
+                again = self.rule_for(value.examples).chosen(value.examples).settings
+                settings = again if again.agree(settings) else settings
         # Kernels can be changed from outside, and some share their parts with the one in use.
         tried = [one._replace(kernel=own_kernel(one.kernel)) for one in settings.candidates]
         return replace(settings, kernel=own_kernel(settings.kernel), candidates=tuple(tried))

@@ -119,8 +119,8 @@ class ModelSettings(TableAnswer):
     """The kernel and the noise of a model, and how they were chosen.
 
     kernel, noise : in use; noise is 1 / C of a least-squares SVM
-    candidates : what was tried, the best first; empty if nothing was chosen by leave-one-out, or
-        if examples that chose have left
+    candidates : what was tried, the best first; empty if nothing was chosen by leave-one-out, if
+        examples that chose have left, or in a file that was opened after its choice had settled
     ids : of the examples that chose and are held
     measure : of the losses; "log RMSE" is the logarithm of the root of the mean squared error
     """

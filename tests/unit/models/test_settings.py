@@ -364,3 +364,15 @@ def test_a_light_example_of_a_large_kernel_has_a_finite_variance(table):
     model = GPClassifier(1e200 * RBF()).fit(rows, labels, sample_weight=weights)
     assert np.isfinite(model.predict_proba(rows)).all()
     assert np.isfinite(model.leave_one_out().variance).all()
+
+
+@pytest.mark.parametrize("kind", [GPClassifier, ForestGPClassifier])
+def test_what_was_tried_is_known_in_an_opened_file_while_the_choice_follows(kind, table, tmp_path):
+    rows, labels = table
+    with Store(tmp_path / "model.km", kind()) as store:
+        store.add(rows, labels, list(range(60)))
+        wanted = store.settings_
+    with Store(tmp_path / "model.km") as store:
+        assert wanted.candidates
+        assert store.settings_.candidates == wanted.candidates
+        assert store.settings_.ids == wanted.ids
