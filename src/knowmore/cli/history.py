@@ -140,7 +140,11 @@ def _show_status(answer: dict[str, Any]) -> None:
     columns = answer["columns"] or ()
     more = ", ..." if len(columns) > 6 else ""
     shown = f" ({', '.join(columns[:6])}{more})" if columns else ""
-    when = "again after every edit" if answer["follows"] else "by examples that were enough"
+    when = (
+        "again after every edit"
+        if answer["follows"]
+        else "by an earlier set of examples, and fixed"
+    )
     facts = {
         **{name: answer[name] for name in ("model", "kind", "examples")},
         "features": f"{answer['features'] or 'none yet'}{shown}",

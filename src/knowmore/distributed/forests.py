@@ -46,6 +46,7 @@ from knowmore.models import (
     Tree,
     branch,
     choosing_rows,
+    first_other,
 )
 
 # A tree is grown in about so many parts; more if there are more than half as many threads.
@@ -171,8 +172,8 @@ def _choosing(members: Members) -> Members:
     labels = None if kind == "f" else members.labels
     some = choosing_rows(members.keys, labels, LARGEST).tolist()
     for values in (members.labels, members.X):
-        differs = np.not_equal(values, values[:1]).any(axis=tuple(range(1, values.ndim)))
-        some += np.flatnonzero(differs)[:1].tolist()
+        other = first_other(values)
+        some += [] if other is None else [other]
     return members.take(np.unique(np.array(some, dtype=int)))
 
 

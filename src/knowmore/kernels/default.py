@@ -25,7 +25,7 @@ _FEW = 8
 _ROUNDED = 1e-3
 # Units of columns have no larger exponents.
 _FAR = 1000
-# So many times the distance of the quartiles from the median, a value counts as it would there.
+# Values further from the median than so many times the distance of the quartiles are clipped.
 _STRAY = 10.0
 # Sums from one over this to this are far from the ends of the range.
 _WIDE = 1e100
@@ -82,8 +82,8 @@ def spreads(X: Array) -> Array:
 
     The unit of a column of two values is the power of two nearest to their distance, so that zeros
     and ones stay what they are: in units of their deviation, rare categories would count most. A
-    column of one value has the unit one. Values far beyond the middle half count as less far ones:
-    a slip of the pen sets no unit.
+    column of one value has the unit one. Values far outside the middle half are clipped: a
+    typing error sets no unit.
 
     >>> spreads(np.array([[0.0, 100.0, 7.0], [1.0, 300.0, 7.0], [0.0, 200.0, 7.0]]))
     array([ 1., 64.,  1.])

@@ -56,6 +56,7 @@ from knowmore.models.probabilities import (
     log_marginal_likelihood,
     mislabelling,
 )
+from knowmore.models.search import ModelSettings, Search, TriedKernel, first_other
 from knowmore.models.settings import (
     LARGEST,
     MODES,
@@ -63,10 +64,7 @@ from knowmore.models.settings import (
     PANEL,
     Choice,
     ChoosingPanel,
-    ModelSettings,
-    Search,
     SettingsRule,
-    TriedKernel,
     choosing_rows,
 )
 from knowmore.models.summed import Summed, beside_rows

@@ -27,7 +27,7 @@ from knowmore.models.targets import Coding, Targets, in_squares, one_vs_all
 from knowmore.models.unrelated import unrelated
 
 if TYPE_CHECKING:
-    from knowmore.models.settings import ModelSettings
+    from knowmore.models.search import ModelSettings
 
 
 @final

@@ -785,11 +785,14 @@ def _settings(
             "may have: give a kernel and a noise, or fit the examples in a new file"
         )
     elif chosen:
-        says = "the examples held choose those of the file, and no entry has others"
+        says = "the examples held choose those of the file, and no entry of the journal has others"
     else:
         says = "the journal keeps no settings from before the last forget" if last else ""
         if kept:
-            enough = "the examples that were enough chose those of the file, which stay"
+            enough = (
+                "an earlier set of examples chose those of the file, and some may have left "
+                "since; refresh_settings() lets the examples held choose"
+            )
             says = f"{enough}; {says}" if says else enough
     return Check("settings", not stale and chosen is not False, f"{says}.{stays}".rstrip("."))
 

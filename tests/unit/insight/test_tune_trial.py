@@ -1,4 +1,4 @@
-"""What a search gains counts only if examples that it has not seen gain, too."""
+"""A search counts only if examples that it has not seen are predicted better."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def test_a_kernel_that_was_given_gives_no_warning():
 
 
 def test_a_unit_is_the_power_of_two_nearest_to_the_deviation():
-    # Whatever the largest number is: rounding it too would be off by up to a factor of two.
+    # The unit does not depend on the largest number of the column.
     rng = np.random.default_rng(100)
     X = rng.normal(size=(30, 500)) * 10.0 ** rng.uniform(-3, 3, 500) + rng.normal(size=500)
     np.testing.assert_array_equal(spreads(X), 2.0 ** np.round(np.log2(X.std(axis=0))))

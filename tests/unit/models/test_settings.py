@@ -1,4 +1,4 @@
-"""What edits choose, and what is kept of the examples that chose the settings of a model."""
+"""The settings that edits choose, and what models keep of the examples that chose."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, DotProduct
+from tolerance import assert_rounded
 
 from knowmore import (
     ForestGPClassifier,
@@ -20,7 +21,7 @@ from knowmore import (
 )
 from knowmore.errors import InvalidInput
 from knowmore.kernels import On
-from knowmore.models import SettingsRule, settings
+from knowmore.models import SettingsRule, search, settings
 from knowmore.store import Store
 
 SECRET = 123.456789
@@ -309,9 +310,9 @@ def test_copies_make_no_interval_too_narrow():
 def test_equal_rows_with_other_labels_are_answers_and_no_copies():
     cells = np.random.default_rng(5).integers(0, 2, size=(200, 3)).astype(float)
     labels = np.random.default_rng(6).integers(0, 2, 200)
-    assert (settings._copies(cells, np.eye(2)[labels]) == np.arange(200)).all()
+    assert (search._copies(cells, np.eye(2)[labels]) == np.arange(200)).all()
     twice = np.r_[0:10, 3, 4]
-    own = settings._copies(np.arange(10.0)[twice, None], np.eye(2)[np.arange(10)[twice] % 2])
+    own = search._copies(np.arange(10.0)[twice, None], np.eye(2)[np.arange(10)[twice] % 2])
     assert own.tolist() == [*range(10), 3, 4]
 
 
@@ -376,3 +377,19 @@ def test_what_was_tried_is_known_in_an_opened_file_while_the_choice_follows(kind
         assert wanted.candidates
         assert store.settings_.candidates == wanted.candidates
         assert store.settings_.ids == wanted.ids
+
+
+@pytest.mark.parametrize("n", range(2, 21))
+def test_few_examples_have_sane_probabilities(n):
+    rng = np.random.default_rng(n)
+    rows = rng.normal(size=(n, 4)) * [1, 1e3, 1e-3, 1]
+    asked = np.vstack([rows, 100 * rows])
+    one_rare, apart = np.arange(n) == 0, rows[:, 0] > 0
+    for labels in (one_rare, apart, np.arange(n) % 2, np.zeros(n)):
+        for weights in (None, rng.choice([0.5, 1.0, 7.0], n)):
+            model = GPClassifier().fit(rows, labels.astype(int), sample_weight=weights)
+            chances = model.predict_proba(asked)
+            assert np.isfinite(chances).all()
+            assert (chances >= 0).all()
+            assert_rounded(chances.sum(axis=1), np.ones(2 * n))
+            assert np.isfinite(model.leave_one_out().scores).all()

@@ -2,7 +2,7 @@
 
 The naive search imports nothing of the library but kernels of histograms and blocks, which have
 tests of their own: widths, metric, shares, losses and priors are computed here as the manual of
-`knowmore.models.settings` says.
+`knowmore.models.search` says.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def power_of_two(value):
 
 
 class Naive:
-    """A naive search. Fields as of `knowmore.models.settings.Search`."""
+    """A naive search. Fields as of `knowmore.models.Search`."""
 
     def __init__(self, X, y, weights=None, noise=None, bias=False, normalised=False):
         self.X, self.noise, self.bias = X, noise, bias
@@ -237,7 +237,7 @@ def chi_squared(x, y):
 
 
 def named(candidate):
-    """What a candidate is, to find it among those of the naive search."""
+    """The kind, columns and width of a candidate, by which the naive search knows it."""
     kind, columns = candidate.kind, candidate.columns
     return kind, columns, candidate.width
 

@@ -101,7 +101,10 @@ def test_numbers_of_other_files_are_ids_that_were_given(tmp_path):
 def test_a_file_that_chooses_everything_keeps_nothing(path):
     with Store(path, GPClassifier()) as store:
         store.add(X, Y, IDS)
-        chosen = True, "the examples held choose those of the file, and no entry has others"
+        chosen = (
+            True,
+            "the examples held choose those of the file, and no entry of the journal has others",
+        )
         assert settings_of(store) == chosen
         assert store.forget(IDS[0]).kept == ()
         assert settings_of(store) == chosen
