@@ -16,6 +16,7 @@ from knowmore.insight.displays import (
     TransferDisplay,
 )
 from knowmore.insight.explain import Explanation, FeatureExplanation, Transfer, explain, transfer
+from knowmore.insight.grounds import Grounds, grounds
 from knowmore.insight.novelty import Novelty, novelty
 from knowmore.insight.suggest import Suggestion, SuggestQuery, suggest
 from knowmore.insight.suspects import Suspects, suspects
@@ -25,6 +26,7 @@ __all__ = [
     "Calibrated",
     "Explanation",
     "FeatureExplanation",
+    "Grounds",
     "LearningCurveDisplay",
     "Novelty",
     "NoveltyDisplay",
@@ -41,6 +43,7 @@ __all__ = [
     "calibrate",
     "due",
     "explain",
+    "grounds",
     "novelty",
     "reliability",
     "suggest",

@@ -41,6 +41,7 @@ FORESTS = (ForestGPClassifier, ForestGPRegressor)
 WITH_VARIANCE = (*GAUSSIAN, *LINEAR, *FORESTS)
 TUNABLE = (*GAUSSIAN, LSSVMClassifier)
 EXPLAINABLE = (*TUNABLE, NPlusOneClassifier, *LINEAR, *FORESTS)
+GROUNDED = (*TUNABLE, NPlusOneClassifier, *FORESTS)
 
 
 def asked(
