@@ -26,7 +26,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import is_classifier
 
-from knowmore._base import Array, TableAnswer, whole_number
+from knowmore._base import Array, TableAnswer, flag, whole_number
 from knowmore.insight.asking import GROUNDED, asked, processes
 from knowmore.insight.explain import column_of, one_row, weights_of
 from knowmore.models import KernelModel, columns_in
@@ -112,13 +112,13 @@ def grounds(
     >>> X = [[0.0], [0.01], [1.0], [2.5]]
     >>> clf = GPClassifier(RBF(1.0), 1e-3).fit(X, ["cold", "cold", "cold", "hot"])
     >>> grounds(clf, [0.5])
-    Grounds: 'cold' has score 1.243, and -0.1375 without these 3: then 'hot' is predicted
+    Grounds: 'cold' has score 1.19, and -0.1352 without these 3: then 'hot' is predicted
       id  label    vote  score_without  score_left
-    0, 1   cold  0.5067          1.061       1.061
-       2   cold  0.8371          1.042     -0.1375
+       2   cold  0.5772         0.7863      0.7863
+    0, 1   cold   0.536          1.105     -0.1352
     """
-    svm = asked(model, GROUNDED)
-    n = whole_number("n", n, 1)
+    svm = asked(model, GROUNDED, linear="Ask explain(), which names the features that it adds up.")
+    n, against = whole_number("n", n, 1), flag("against", against)
     row = one_row(model, x)
     scores = svm.mean(row)[0]
     c = column_of(model, svm.names, scores, label)
@@ -138,7 +138,9 @@ def grounds(
         else:
             # A value has no side: it moves away from what it is.
             costs = {ground: abs(float((scores - one)[c])) for ground, one in then.items()}
-            costs = {ground: cost - abs(float((scores - left)[c])) for ground, cost in costs.items()}
+            costs = {
+                ground: cost - abs(float((scores - left)[c])) for ground, cost in costs.items()
+            }
         best = max(rest, key=costs.__getitem__)
         if not costs[best] > 0:
             break
@@ -201,7 +203,9 @@ class _Said:
             for serial, vote in zip(gp.examples.serials.tolist(), each.tolist(), strict=True):
                 votes[serial] = votes.get(serial, 0.0) + vote
         strongest = sorted(votes, key=lambda one: -abs(votes[one]))[:_CANDIDATES]
-        ids, labels, parts = {}, {}, []
+        ids: dict[int, Any] = {}
+        labels: dict[int, Any] = {}
+        parts = []
         for gp, q in zip(every, weights, strict=True):
             part = _Part.of(gp, row, q, columns_in(gp, names), strongest)
             said = gp.examples.labels[part.rows]
@@ -261,7 +265,7 @@ class _Part:
     def stand_ins(self) -> Array:
         """Whether two candidates take each other's place, (m, m)."""
         d = np.diagonal(self.P)
-        return np.asarray(self.P < 0) & (self.P**2 >= _STAND_INS * np.outer(d, d))
+        return np.asarray(self.P < 0) & (self.P**2 / np.outer(d, d) >= _STAND_INS)
 
     def lost(self, gone: _Ground) -> Array:
         """What the scores lose without some examples, (M,)."""
