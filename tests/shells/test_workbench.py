@@ -874,9 +874,18 @@ def test_features_of_a_linear_model_have_their_names():
     with pytest.raises(knowmore.KnowmoreError) as caught:
         run("explain", "m.km", '{"a": 1, "b": 2}', "--against")
     assert str(caught.value) == (
-        "A linear model is explained by its features, of which those with a negative contribution "
-        "speak against the class. Ask without --against."
+        "This model is explained by contributions, of which those below zero speak against the "
+        "class. Ask without --against."
     )
+
+
+def test_with_a_squared_hinge_contributions_are_what_there_is():
+    with knowmore.open("m.km", GPClassifier(loss="squared_hinge")) as store:
+        store.add(np.array(POINTS), LABELS, ids=[f"f{i}" for i in range(7)])
+    found = asked("explain", "m.km", "f0")
+    assert {*found["parts"][0]} == {"id", "label", "contribution", "score_without"}
+    total = sum(one["contribution"] for one in found["parts"]) + found["offset"]
+    assert total == rounded(found["score"], 1e6)
 
 
 # -- forgetting, history -------------------------------------------------------------------------

@@ -204,28 +204,29 @@ def explain(
     A vote is what the label of an example adds to the score; score_without is the score that the
     model would give had it never seen the example, and score_left the score without it and all
     above it. Examples that take each other's place are one row. Of a linear model: what each
-    feature adds to the score.
+    feature adds to the score; with a squared hinge, what each example adds.
     """
     from knowmore._base import digits_of
     from knowmore.workbench import explain, predicts_values
 
     with knowmore.open(model) as store:
         answer, table = explain(store, what, label, count, against=against)
-    score, offset, by_features = answer.score, answer.offset, "feature" in table
+    score, offset, grounded = answer.score, answer.offset, "vote" in table
     rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
     if as_json:
         said = {"label": answer.label, "score": score, "offset": offset, "parts": rows}
-        showing.show_json(said if by_features else said | {"instead": answer.instead})
+        showing.show_json(said | {"instead": answer.instead} if grounded else said)
         return
     begin = "value" if predicts_values(store) else f"{answer.label}: score"
-    if by_features:
-        digits = digits_of([score, offset])
-        base = f": it begins at {offset:.{digits}g}, and features add the rest" if offset else ""
-        print(f"{begin} {score:.{digits}g}{base}")
-    else:
+    if grounded:
         print(f"{begin} {_without(answer)}")
-    for row in [] if by_features else rows:
-        row["id"] = ", ".join(map(str, row["id"]))
+        for row in rows:
+            row["id"] = ", ".join(map(str, row["id"]))
+    else:
+        adding = "features" if "feature" in table else "examples"
+        digits = digits_of([score, offset])
+        base = f": it begins at {offset:.{digits}g}, and {adding} add the rest" if offset else ""
+        print(f"{begin} {score:.{digits}g}{base}")
     digits = digits_of([score, *table.get("score_left", [])])
     figures = dict.fromkeys(("score_without", "score_left"), digits)
     showing.show_table([*table], [[*row.values()] for row in rows], digits=figures)

@@ -6,6 +6,7 @@ The answers follow every edit at no extra cost: they use what the model holds an
 from knowmore.insight.asking import LINEAR as LINEAR
 from knowmore.insight.asking import WITH_VARIANCE as WITH_VARIANCE
 from knowmore.insight.asking import count_of as count_of
+from knowmore.insight.asking import has_grounds as has_grounds
 from knowmore.insight.calibration import Calibrated, Reliability, calibrate, reliability
 from knowmore.insight.displays import (
     LearningCurveDisplay,

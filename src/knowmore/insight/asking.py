@@ -80,6 +80,12 @@ def asked(
     return model
 
 
+def has_grounds(estimator: Any) -> bool:
+    """Whether `grounds` is for this fitted estimator: a sum over examples, in closed form."""
+    model = last_step(estimator).model_
+    return bool(model.keeps_rows) and getattr(model, "loss", "squared") == "squared"
+
+
 def last_step(estimator: Any) -> Any:
     """The estimator, or the one at the end of a living pipeline."""
     return estimator.estimator if isinstance(estimator, LivingPipeline) else estimator

@@ -27,7 +27,8 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import is_classifier
 
 from knowmore._base import Array, TableAnswer, flag, whole_number
-from knowmore.insight.asking import GROUNDED, asked, processes
+from knowmore.errors import InvalidInput
+from knowmore.insight.asking import GROUNDED, asked, has_grounds, processes
 from knowmore.insight.explain import column_of, one_row, weights_of
 from knowmore.models import KernelModel, columns_in
 
@@ -49,7 +50,7 @@ class Grounds(TableAnswer):
     ids : (k,) of tuples, the examples of each ground
     labels : (k,), theirs; of a regressor the mean of their values
     votes : (k,), what their labels add to the score. The votes of all examples and `offset` sum to
-        the score (least squares; with another loss they are those of least squares)
+        the score
     score_without : (k,), what the score would be had the model never seen this ground
     score_left : (k,), without this ground and all before it
     offset : the score that has no vote: a known source's, or the mean of the values that a
@@ -94,7 +95,7 @@ def grounds(
     up. Of a regressor the grounds are those without which the value changes most. Found among the
     100 examples with the strongest votes. Parameters of the kernel, the noise, weights by class,
     and what an `NPlusOneClassifier` takes from its source are kept fixed, and trees their shape.
-    With loss="squared_hinge" it takes off what least squares would lose, as `explain` does.
+    Not for loss="squared_hinge": without an active example others become active, in no closed form.
 
     Parameters
     ----------
@@ -118,6 +119,11 @@ def grounds(
     0, 1   cold   0.536          1.105     -0.1352
     """
     svm = asked(model, GROUNDED, linear="Ask explain(), which names the features that it adds up.")
+    if not has_grounds(model):
+        raise InvalidInput(
+            'With loss="squared_hinge" an example that is left out makes others active, so what '
+            "is left of a score has no closed form. Ask explain(), whose contributions are exact."
+        )
     n, against = whole_number("n", n, 1), flag("against", against)
     row = one_row(model, x)
     scores = svm.mean(row)[0]

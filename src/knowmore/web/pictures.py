@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from knowmore._base import Array, Id, optional, some
 from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
 from knowmore.images import WORDS, Describer, digest, picture_in, small
-from knowmore.insight import Explanation, explain, grounds
+from knowmore.insight import Explanation, explain, grounds, has_grounds
 from knowmore.store import Record, Store, content
 from knowmore.web.bodies import MOST_PICTURES
 from knowmore.web.snapshot import RATE, Snapshot
@@ -109,7 +109,8 @@ class PictureGround:
 class PictureExplanation:
     """The score of a label, the nearest examples, and those that speak most against it.
 
-    grounds : what the score rests on; instead : the label that is predicted without these
+    grounds : what the score rests on, empty with a squared hinge; instead : the label that is
+        predicted without these
     """
 
     number: int
@@ -303,12 +304,12 @@ def _explained(now: Snapshot, estimator: Any, row: Array, label: Any) -> Picture
         for by in (-near, -found.score_without)
     )
     against = [one for one in against if one.score_without > found.score]
-    why = grounds(estimator, row, label, _NAMED)
-    each = zip(why.ids, why.labels.tolist(), why.score_left.tolist(), strict=True)
-    said = [PictureGround([*ids], name, left) for ids, name, left in each]
-    return PictureExplanation(
-        now.number, found.label, found.score, nearest, against, said, why.instead
-    )
+    said, instead = [], None
+    if has_grounds(estimator):
+        why = grounds(estimator, row, label, _NAMED)
+        each = zip(why.ids, why.labels.tolist(), why.score_left.tolist(), strict=True)
+        said, instead = [PictureGround([*ids], name, left) for ids, name, left in each], why.instead
+    return PictureExplanation(now.number, found.label, found.score, nearest, against, said, instead)
 
 
 def small_picture(store: Store, record: Record) -> bytes | None:

@@ -98,8 +98,8 @@ def explain(
 ) -> tuple[Any, dict[str, list[Any]]]:
     """Why a score is what it is: the answer, and its parts by columns, the strongest first.
 
-    Of a model of examples `insight.grounds`, where "id" are lists of ids; of a linear model
-    `insight.explain`, the parts of its features.
+    `insight.grounds`, where "id" are lists of ids. Of a linear model `insight.explain`, the parts
+    of its features, and with a squared hinge those of its examples.
 
     what : the id of an example, or a row: JSON, a picture, a file of one row
     label : the class to explain; None for the predicted one
@@ -109,18 +109,18 @@ def explain(
     estimator = estimator_of(store, EXPLAINABLE)
     x = _row(store, what)
     wanted = None if label is None or predicts_values(store) else label_named(store, label)
-    if estimator.model_.keeps_rows:
+    if insight.has_grounds(estimator):
         found = insight.grounds(estimator, x, wanted, count, against=against)
         table = {name: column.tolist() for name, column in found._columns().items()}
         return found, table | {"id": [list(ground) for ground in found.ids]}
     if against:
         raise InvalidInput(
-            "A linear model is explained by its features, of which those with a negative "
-            "contribution speak against the class. Ask without --against."
+            "This model is explained by contributions, of which those below zero speak against "
+            "the class. Ask without --against."
         )
     answer = insight.explain(estimator, x, wanted)
     table = {name: column.tolist()[:count] for name, column in answer._columns().items()}
-    if columns := noted(store).get("columns"):
+    if "feature" in table and (columns := noted(store).get("columns")):
         table["feature"] = [columns[j] if isinstance(j, int) else j for j in table["feature"]]
     return answer, table
 

@@ -143,7 +143,7 @@ def test_examples_that_take_each_others_place_are_one_ground():
     twice, labels = np.vstack([X, X[:3] + 1e-6]), np.append(y, y[:3])
     clf = GPClassifier(RBF(0.5), 1e-3).fit(twice, labels)
     found = grounds(clf, X[0], y[0])
-    assert found.ids[0] == (0, 30)
+    assert {*found.ids[0]} == {0, 30}
     assert found.labels[0] == "ash"
     alone = explain(clf, X[0], y[0])
     # Without one of them hardly anything changes; without both, everything.
@@ -236,6 +236,9 @@ def test_mistakes_are_explained():
         grounds(clf, [0.0], n=0)
     with pytest.raises(InvalidInput, match=r"^label='c' is not scored\. Choose"):
         grounds(clf, [0.0], "c")
+    hinge = GPClassifier(loss="squared_hinge").fit([[0.0], [1.0]], ["a", "b"])
+    with pytest.raises(InvalidInput, match=r"^With loss=\"squared_hinge\" an example that is left"):
+        grounds(hinge, [0.0])
     linear = LinearGPClassifier().fit([[0.0], [1.0]], ["a", "b"])
     with pytest.raises(InvalidType, match=r"not LinearGPClassifier\. Ask explain\(\)"):
         grounds(linear, [0.0])
