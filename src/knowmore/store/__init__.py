@@ -10,6 +10,7 @@ from knowmore.store.file import PATIENCE
 from knowmore.store.journal import FORGETS as FORGETS
 from knowmore.store.journal import Entry, Marked
 from knowmore.store.kinds import KINDS
+from knowmore.store.schema import restore_schema
 from knowmore.store.state import Restored, load, restore, save
 from knowmore.store.store import Store
 from knowmore.store.store import past as past
@@ -30,6 +31,7 @@ __all__ = [
     "load",
     "open",
     "restore",
+    "restore_schema",
     "save",
 ]
 
