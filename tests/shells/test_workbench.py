@@ -8,6 +8,7 @@ import json
 import os
 import select
 import shutil
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -886,6 +887,23 @@ def test_with_a_squared_hinge_contributions_are_what_there_is():
     assert {*found["parts"][0]} == {"id", "label", "contribution", "score_without"}
     total = sum(one["contribution"] for one in found["parts"]) + found["offset"]
     assert total == rounded(found["score"], 1e6)
+
+
+def test_every_command_names_what_another_program_has_added(model):
+    other = sqlite3.connect(model)
+    other.execute("CREATE INDEX by_label ON examples(label)")
+    other.close()
+    words = r"has added the index 'by_label'.* `knowmore verify flowers\.km --clean`"
+    commands = [("status",), ("learn", table("more.csv")), ("verify",), ("serve",), ("log",)]
+    commands += [("studio", "--no-open"), ("predict", "flowers.csv"), ("forget", "f0")]
+    for command, *more in commands:
+        with pytest.raises(knowmore.KnowmoreError, match=words):
+            run(command, model, *more)
+    said = run("verify", model, "--clean")
+    assert said.stderr == "Taken off: the index 'by_label'.\n"
+    assert "the model equals" in said.stdout.lower() or said.exit_code == 0
+    assert asked("status", model)["examples"] == 7
+    assert run("verify", model, "--clean", "--fast").stderr == ""
 
 
 # -- forgetting, history -------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from knowmore.store.browsing import to_sqlite
 from knowmore.store.changing import EditContext as EditContext
 from knowmore.store.file import PATIENCE
 from knowmore.store.journal import FORGETS as FORGETS
@@ -33,6 +34,7 @@ __all__ = [
     "restore",
     "restore_schema",
     "save",
+    "to_sqlite",
 ]
 
 

@@ -15,7 +15,7 @@ from knowmore._base import Array
 from knowmore.errors import InvalidInput, MissingData, NoExamples, UnknownId
 from knowmore.estimators import unnamed
 from knowmore.insight import WITH_VARIANCE, Reliability, Suspects, Tuned
-from knowmore.store import TUNE, Entry, Store
+from knowmore.store import TUNE, Entry, Store, to_sqlite
 from knowmore.workbench.model import (
     describing,
     label_named,
@@ -353,7 +353,7 @@ def export(
 ) -> str:
     """Write a model in these forms; returns a note on what the files take, or "".
 
-    files : the file by form: onnx, table, html, javascript
+    files : the file by form: onnx, table, html, javascript, sqlite
     path : what to call the model in errors and notes; its own path if None
     done : called after each file
     """
@@ -370,7 +370,13 @@ def export(
     # Loaded for this question alone.
     from knowmore.export import to_html, to_javascript, to_onnx, to_table
 
-    writers = {"onnx": to_onnx, "table": to_table, "html": to_html, "javascript": to_javascript}
+    writers: dict[str, Callable[[Any, Any], None]] = {
+        "onnx": to_onnx,
+        "table": to_table,
+        "html": to_html,
+        "javascript": to_javascript,
+        "sqlite": to_sqlite,
+    }
     for form, file in files.items():
         writers[form](store, file)
         done(file)
