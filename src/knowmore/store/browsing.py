@@ -49,8 +49,8 @@ def to_sqlite(store: Store, path: Name) -> None:
         gets an underscore behind it. More than 1,000 features are one column, `features`, a list
         as JSON.
     journal : number, at, verb, count, undone
-    changes : the number of the entry, the id and the label (as JSON) of the version of an example,
-        and enters: 1 if that came with the entry, 0 if it left
+    changes : the number of the entry, the id and the label of the version of an example, and
+        enters: 1 if that came with the entry, 0 if it left. Several targets are a list as JSON.
 
     Ids are numbers if all are, text if all are, and JSON if there are both.
     """
@@ -113,7 +113,9 @@ def _changes(file: File, versions: dict[int, Version], written: Callable[[Any], 
     rows = []
     for number, row, enters in sorted(file.all_rows("changes")):
         one = versions[row]
-        rows.append((number, written(read_id(one.id)), dumps(loads(one.label)), enters))
+        label = loads(one.label)
+        label = dumps(label) if isinstance(label, list) else label
+        rows.append((number, written(read_id(one.id)), label, enters))
     return _Table("changes", ["number", "id", "label", "enters"], rows)
 
 

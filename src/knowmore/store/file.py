@@ -847,7 +847,8 @@ def _check_schema(file: File) -> None:
     """Raise InvalidInput unless the tables are ours to the letter, and all that there is."""
     if not (found := added(file)) or file.takes_additions:
         return
-    first, path = found[0], str(file.path)
+    # What would be run comes first.
+    first, path = min(found, key=lambda one: one.type != "trigger"), str(file.path)
     named = str(first) if len(found) == 1 else f"{first} and {len(found) - 1} more"
     kind = "table" if first.type == "virtual table" else first.type
     raise InvalidInput(

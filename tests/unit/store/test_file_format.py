@@ -134,6 +134,8 @@ def test_a_database_has_what_is_held_and_what_was_done(path, tmp_path):
     assert [tuple(row[name] for name in asked) for row in found["journal"]] == entries
     entered = Counter(row["id"] for row in found["changes"] if row["enters"])
     assert {row["id"] for row in found["examples"]} <= entered.keys()
+    labels = {(row["id"], row["label"]) for row in found["changes"] if row["enters"]}
+    assert {(row["id"], row["label"]) for row in found["examples"]} <= labels
 
 
 def test_names_that_differ_by_case_and_those_of_other_columns(tmp_path):

@@ -54,6 +54,12 @@ ADDED = {
         "the trigger 'examples'",
         "SQL that is run at every edit",
     ),
+    "index and trigger": (
+        "CREATE INDEX i ON examples(id); "
+        "CREATE TRIGGER t AFTER INSERT ON facts BEGIN DELETE FROM examples; END",
+        "the trigger 't' and 1 more",
+        "SQL that is run at every edit",
+    ),
     "bad view": (
         "CREATE VIEW v AS SELECT load_extension('/tmp/evil')",
         "the view 'v'",
@@ -116,7 +122,7 @@ def test_what_was_added_is_named_and_taken_off(path, name):
         assert "knowmore verify model.km --clean" in text
     assert path.read_bytes() == data
     taken = restore_schema(path)
-    assert taken[0] == named.partition(" and ")[0]
+    assert named.partition(" and ")[0] in taken
     assert content(path) == rows
     with Store(path) as store:
         assert store.verify().ok
