@@ -93,9 +93,12 @@ def _plain(of: Description) -> dict[str, Any]:
     return {
         "kind": of.kind,
         "columns": of.columns,
+        "fields": [field.to_dict() for field in of.fields],
+        "before": [stage.to_dict() for stage in of.before],
         "classes": None if of.classes is None else [_label(one) for one in of.classes.tolist()],
         "flat": of.flat,
         "n": len(of.X),
+        "d": of.X.shape[1],
         "width": len(of.b),
         "kernel": None if of.kernel is None else of.kernel.to_dict(),
         "noise": of.noise,
@@ -103,7 +106,7 @@ def _plain(of: Description) -> dict[str, Any]:
         "lower": lower,
         "vanished": VANISHED,
         # What the form begins with.
-        "start": of.X.mean(axis=0).tolist(),
+        "start": of.start,
         **{name: _base64(getattr(of, name)) for name in ("X", "A", "b", "squares")},
         "R": None if triangle is None else _base64(triangle),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -333,12 +334,14 @@ def export(
     files: dict[str, Path],
     *,
     path: Path | None = None,
+    variance: bool = True,
     done: Callable[[Path], None] = lambda file: None,
 ) -> str:
     """Write a model in these forms; returns a note on what the files take, or "".
 
     files : the file by form: onnx, table, html, javascript
     path : what to call the model in errors and notes; its own path if None
+    variance : whether an ONNX graph answers with variances
     done : called after each file
     """
     path = store.path if path is None else path
@@ -354,7 +357,12 @@ def export(
     # Loaded for this question alone.
     from knowmore.export import to_html, to_javascript, to_onnx, to_table
 
-    writers = {"onnx": to_onnx, "table": to_table, "html": to_html, "javascript": to_javascript}
+    writers: dict[str, Callable[[Store, Path], None]] = {
+        "onnx": partial(to_onnx, variance=variance),
+        "table": to_table,
+        "html": to_html,
+        "javascript": to_javascript,
+    }
     for form, file in files.items():
         writers[form](store, file)
         done(file)

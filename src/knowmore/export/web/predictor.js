@@ -13,9 +13,18 @@ function accumulated(kind, parts) {
                                                    : all.map((a, i) => a * one[i]));
 }
 
+// What stands before the model, by its kind: from a row to the next, see Stage in knowmore.export.
+const STAGES = {
+  scaled: ({shift, scale}) => (x) => x.map((value, j) => (value - shift[j]) / scale[j]),
+  clipped: ({low, high}) => (x) => x.map((value) => Math.max(Math.min(value, high), low)),
+  projected: ({shift, columns}) => (x) => columns.map(
+    (column) => column.reduce((sum, w, j) => sum + (x[j] - shift[j]) * w, 0)),
+  filled: ({kept, values}) => (x) => kept.map((j, i) => Number.isNaN(x[j]) ? values[i] : x[j]),
+};
+
 export function predictor(model) {
-  const {columns, classes, kernel, n, noise, temperature, vanished} = model;
-  const d = columns.length, M = model.width;
+  const {columns, fields, classes, kernel, n, d, noise, temperature, vanished} = model;
+  const M = model.width, stages = model.before.map((stage) => STAGES[stage.kind](stage));
   const [X, A, b, squares] = ["X", "A", "b", "squares"].map((name) => numbers(model[name]));
   const R = model.R === null ? null : numbers(model.R);
 
@@ -69,7 +78,7 @@ export function predictor(model) {
 
   const histograms = ["intersection", "chi-squared", "city-block"];
   const counts = (node) => histograms.includes(node.kind) || node.parts.some(counts);
-  const onlyCounts = kernel !== null && counts(kernel);
+  const onlyCounts = kernel !== null && stages.length === 0 && counts(kernel);
 
   // -- scores, variance, probabilities ------------------------------------------------------------
 
@@ -101,16 +110,28 @@ export function predictor(model) {
 
   // -- rows ---------------------------------------------------------------------------------------
 
+  const isBlank = (value) => value === null || value === undefined || value === "" || Number.isNaN(value);
+
   function checked(row, number) {
     const values = Array.isArray(row) || ArrayBuffer.isView(row) ? Array.from(row)
       : columns.map((name) => {
         if (row === null || typeof row !== "object" || !Object.hasOwn(row, name))
-          throw new Error(`Row ${number} has no "${name}". Give a number for each feature.`);
+          throw new Error(`Row ${number} has no "${name}". Give a value for each feature.`);
         return row[name];
       });
-    if (values.length !== d)
-      throw new Error(`Row ${number} has ${values.length} values, but the model has ${d} features.`);
+    if (values.length !== columns.length)
+      throw new Error(`Row ${number} has ${values.length} values, but the model has ` +
+                      `${columns.length} features.`);
     values.forEach((value, j) => {
+      if (fields[j].blank && isBlank(value)) {
+        values[j] = fields[j].choices === null ? NaN : null;
+        return;
+      }
+      if (fields[j].choices !== null) {
+        if (typeof value !== "string")
+          throw new Error(`Row ${number}, "${columns[j]}": "${value}" is not text.`);
+        return;
+      }
       if (typeof value !== "number" || !Number.isFinite(value))
         throw new Error(`Row ${number}, "${columns[j]}": "${value}" is not a finite number.`);
       if (onlyCounts && value < 0)
@@ -121,7 +142,7 @@ export function predictor(model) {
   }
 
   function one(row, number) {
-    const x = checked(row, number);
+    const x = stages.reduce((values, stage) => stage(values), checked(row, number));
     const k = kernel === null ? x.map((value, j) => value - X[j]) : between(kernel, x);
     const scores = scored(k);
     let variance = null;
@@ -142,7 +163,8 @@ export function predictor(model) {
     return {...answer, score: scores[best], scores, probabilities: chances};
   }
 
-  // rows: each an array of d numbers, or an object of numbers by the names of columns.
+  // rows: each an array of values, or an object of values by the names of columns: numbers, text for
+  // a category, null or NaN where a column may be blank.
   // A classifier answers {label, probability, std, score, scores, probabilities} for each row (a
   // least-squares SVM has no std), a regressor {value, std}.
   return (rows) => {
