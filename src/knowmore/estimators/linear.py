@@ -31,8 +31,20 @@ from knowmore._base import (
 from knowmore.errors import InvalidInput, InvalidType, NoRows
 from knowmore.estimators import checks
 from knowmore.estimators.checks import check_meaning
-from knowmore.estimators.living import EditableEstimator, ScoringClassifier, as_dense
-from knowmore.estimators.shell import check_mergeable, fit_copy, update_fitted
+from knowmore.estimators.living import (
+    EditableEstimator,
+    ScoringClassifier,
+    as_dense,
+    held_labels,
+)
+from knowmore.estimators.shell import (
+    check_mergeable,
+    declare,
+    declared,
+    fit_copy,
+    joint_classes,
+    update_fitted,
+)
 from knowmore.examples import Examples, among
 from knowmore.linalg import FEWER_COLUMNS, LARGEST, LAYOUTS, UNIT, Grid, Sketch, Sums, in_units
 from knowmore.models import (
@@ -152,7 +164,9 @@ class LinearGP(EditableEstimator[Summed]):
         check_mergeable(self, other, "_living")
         if not self.editable_.keeps_rows:
             sums = _sums_on_one_grid(self, other)
-            return self._by_value(lambda value: value.plus(sums))
+            self._by_value(lambda value: value.plus(sums))
+            declare(self, declared(other))
+            return self
         if not other.editable_.keeps_rows:
             raise InvalidInput(
                 "This model keeps its rows by id, the other one only their sums. Fit the other "
@@ -375,9 +389,13 @@ class LinearGPClassifier(ScoringClassifier, LinearGP):
         return checks.class_labels(y, k, held)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn more rows, any number, of known or new classes. `classes` may be left out."""
-        checks.check_declared(y, classes)
+        """Learn more rows, any number, of known or new classes.
+
+        classes : as for `GPClassifier.partial_fit`
+        """
+        names = checks.declared_classes(y, classes, held_labels(self))
         self._learn_more(X, y, sample_weight)
+        declare(self, names)
         return self
 
     def predict(self, X: Any, unknown: Any = None, rate: Any = None) -> Array:
@@ -388,8 +406,8 @@ class LinearGPClassifier(ScoringClassifier, LinearGP):
 
     @property
     def classes_(self) -> Array:
-        """The classes that have rows now, (M,), sorted."""
-        return self.model_.names
+        """The classes that have rows now or were declared, (M,), sorted."""
+        return joint_classes(self, self.model_.names)
 
 
 @final

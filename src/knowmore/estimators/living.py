@@ -211,6 +211,7 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
             edit = Add(new.X, labels, new.names, new.weights)
             takes = there.choice is not None and here.choice.yields_to(there.choice)
             _apply(self, edit, there.choice if takes else None)
+        shell.declare(self, shell.declared(other))
         return self
 
     # -- queries -----------------------------------------------------------------------------
@@ -290,6 +291,11 @@ def checked(
     return Add(X, labels, names, checks.sample_weights(sample_weight, k))
 
 
+def held_labels(estimator: EditableEstimator[Any]) -> Array | None:
+    """Sample labels that an estimator holds; None if it is not fitted."""
+    return estimator.editable_.labels if hasattr(estimator, "_living") else None
+
+
 def chosen(estimator: EditableEstimator[Any], ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
     """The ids of the examples that these ids or this mask select."""
     held = estimator.editable_
@@ -332,9 +338,19 @@ class ScoringClassifier(ClassifierMixin):
         return self._prediction(model, model.mean(self.model_inputs(X)))
 
     def decision_function(self, X: Any) -> Array:
-        """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two. Eq. (4)."""
-        scores: Array = self.frozen_model().mean(self.model_inputs(X))
-        return scores[:, 1] if scores.shape[1] == 2 else scores
+        """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two. Eq. (4).
+
+        A class that was declared and has no example is one below the lowest other, and below zero:
+        it is never predicted. If that is one of two, half the difference of both is returned, which
+        is above zero if the second is predicted.
+        """
+        model = self.frozen_model()
+        known = model.mean(self.model_inputs(X))
+        absent = known.min(axis=1).clip(max=0) - 1
+        scores = shell.in_classes(cast("BaseEstimator", self), model.names, known, absent)
+        if scores.shape[1] != 2:
+            return scores
+        return scores[:, 1] if scores is known else (scores[:, 1] - scores[:, 0]) / 2
 
     @property
     def temperature_(self) -> float:
@@ -352,11 +368,13 @@ class ScoringClassifier(ClassifierMixin):
         least-squares SVM has no variance: sigma_* is zero there. The temperature tau makes these
         probabilities: of predictions made with 80 %, four in five are right. Under tau the labels
         of the examples held are most likely, each left out: the first question after an edit takes
-        about as long as `leave_one_out`. With probability="raw" tau is one.
+        about as long as `leave_one_out`. With probability="raw" tau is one. A class that was
+        declared and has no example has the probability zero: no example speaks for it.
         """
         model, rows = self.frozen_model(), self.model_inputs(X)
         scores, variance = model.mean(rows), self._score_variance(model, rows)
-        return class_probabilities(scores, variance, self.model_temperature(model))
+        chances = class_probabilities(scores, variance, self.model_temperature(model))
+        return shell.in_classes(cast("BaseEstimator", self), model.names, chances, 0.0)
 
 
 class EditableClassifier(ScoringClassifier, EditableEstimator[V]):
@@ -367,13 +385,22 @@ class EditableClassifier(ScoringClassifier, EditableEstimator[V]):
 
     @property
     def classes_(self) -> Array:
-        """The classes that have examples now, (M,), sorted; weight zero does not count."""
-        return np.unique(self.editable_.examples.counted.labels)
+        """The classes that have examples now or were declared, (M,), sorted.
+
+        Examples of weight zero do not count.
+        """
+        return shell.joint_classes(self, np.unique(self.editable_.examples.counted.labels))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """scikit-learn's word for `add`. `classes` may be left out; otherwise y is checked."""
-        checks.check_declared(y, classes)
+        """scikit-learn's word for `add`.
+
+        classes : all that may come, or None: new classes are learnt as they come. Those that are
+            declared stay in `classes_` until the next `fit`, with or without examples, and have a
+            column in every answer. They change nothing else
+        """
+        names = checks.declared_classes(y, classes, held_labels(self))
         self.add(X, y, sample_weight=sample_weight)
+        shell.declare(self, names)
         return self
 
 

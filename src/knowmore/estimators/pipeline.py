@@ -13,10 +13,11 @@ from sklearn.utils.metaestimators import available_if
 
 from knowmore._base import Array, by_name, check_aligned, ids_of, is_empty, some
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.estimators.checks import check_declared
+from knowmore.estimators.checks import declared_classes
 from knowmore.estimators.linear import INSTEAD
-from knowmore.estimators.living import EditableEstimator, chosen
+from knowmore.estimators.living import EditableEstimator, chosen, held_labels
 from knowmore.estimators.maps import Landmarks, landmarks_among
+from knowmore.estimators.shell import declare
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -150,14 +151,15 @@ class LivingPipeline:
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
     ) -> Self:
-        """Learn more rows. `classes` may be left out; otherwise y is checked."""
-        check_declared(y, classes)
+        """Learn more rows. `classes` are declared to the last step, as by its own `partial_fit`."""
+        names = declared_classes(y, classes, held_labels(self.estimator))
         if hasattr(self.estimator, "add"):
             self.add(X, y, sample_weight=sample_weight)
-            return self
-        check_aligned(X=X, y=y, sample_weight=sample_weight)
-        if not is_empty(X, y):
-            self.estimator.partial_fit(self._transformed(X), y, sample_weight=sample_weight)
+        else:
+            check_aligned(X=X, y=y, sample_weight=sample_weight)
+            if not is_empty(X, y):
+                self.estimator.partial_fit(self._transformed(X), y, sample_weight=sample_weight)
+        declare(self.estimator, names)
         return self
 
     @_if_last_has("remove")

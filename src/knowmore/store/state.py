@@ -44,7 +44,7 @@ from knowmore._base import File as Name
 from knowmore._living import Living
 from knowmore.edits import Add, Relabel, Remove
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
-from knowmore.estimators import LinearGP, fitted
+from knowmore.estimators import LinearGP, declared, fitted
 from knowmore.examples import Examples, new_serials
 from knowmore.kernels import describe_difference
 from knowmore.models import Forest, beside_rows, max_variance
@@ -182,6 +182,8 @@ def digest(estimator: Any) -> str:
     if kind not in kinds.LIVING:
         raise damaged(Path(kind), "a source is a classifier")
     settings = {"kind": kind, "parameters": kinds.parameters(estimator)}
+    if (classes := declared(estimator)) is not None:
+        settings["classes"] = kinds.plain(classes.tolist())
     mark = blake2b(dumps(settings | kinds.state(estimator)).encode(), digest_size=32)
     if kinds.capabilities(kind).has_sums:
         mark.update(estimator.digest().encode())

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from knowmore._base import Array, Id, a_type, check_name, number
 from knowmore.edits import Add
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NoExamples, warn
-from knowmore.estimators import ChoosingEstimator
+from knowmore.estimators import ChoosingEstimator, declare, declared_classes
 from knowmore.examples import Examples, array_of_ids
 from knowmore.models import LeftOut, beside_rows
 from knowmore.store import kinds, state, verification
@@ -361,13 +361,29 @@ class Store:
         thumbnails : a small picture of each, as bytes of an image file
         columns : the names of the columns of X, if it is an array; a table brings its own
         """
+        about = About(contributor, origins, contents, thumbnails)
+        return self._add(X, y, ids, sample_weight, about, columns)
+
+    def _add(
+        self,
+        X: Any,
+        y: Any,
+        ids: Any,
+        sample_weight: Any,
+        about: About,
+        columns: Sequence[Hashable] | None = None,
+        classes: Any = None,
+    ) -> Array:
         with self.session.lock, self.session.editing() as work:
             context = work.context
+            labels = context.estimator.editable_.labels if context.fitted else None
+            names = declared_classes(y, classes, labels)
             given, next_id = context.numbered(X, y, ids, sample_weight)
             change = context.add(X, y, given, sample_weight)
             if columns is not None:
                 kinds.name_columns(change.estimator, columns)
-            work.enter("add", change, About(contributor, origins, contents, thumbnails), X)
+            declare(change.estimator, names)
+            work.enter("add", change, about, X)
             work.journal.numbers = work.journal.numbers.but(next_id=next_id)
             assert isinstance(change.edit, Add)
             return array_of_ids(change.edit.ids or ())
@@ -380,8 +396,11 @@ class Store:
         )
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """scikit-learn's word for `add`. `classes` may be left out."""
-        self.add(X, y, sample_weight=sample_weight)
+        """scikit-learn's word for `add`.
+
+        classes : as for `GPClassifier.partial_fit`; the file keeps those that are declared
+        """
+        self._add(X, y, None, sample_weight, About(), classes=classes)
         return self
 
     def replace(
