@@ -21,7 +21,7 @@ from knowmore._base import (
     whole_number,
 )
 from knowmore.errors import InvalidInput, InvalidType, warn
-from knowmore.insight.asking import inputs
+from knowmore.insight.asking import generator, inputs
 from knowmore.insight.suggest import criterion_for, picks
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class SuggestQuery(_Base):
         Where y has no label yet, candidates are drawn at random. If there are fewer than
         `batch_size`, all are picked, with a warning.
         """
+        seeds = generator(self.random_state)
         labels, n = as_array("y", y), (*shape_of("X", X), 0)[0]
         one_each("y", labels.shape, n)
         missing = _missing(labels, self.missing_label)
@@ -104,7 +105,7 @@ class SuggestQuery(_Base):
         if count > (most := shape_of("X", pool)[0]):
             warn(f"batch_size={count}, but there are {most} candidates. All of them were picked.")
             count = most
-        found = picks(gp, pool, count, criterion, self.random_state)
+        found = picks(gp, pool, count, criterion, seeds)
         picked, values, _ = zip(*found, strict=True)
         indices = rows[list(picked)]
         if not with_utilities:

@@ -151,7 +151,7 @@ def picks(
     X: Any,
     n: int,
     criterion: str,
-    random_state: int | None,
+    random_state: Any,
     following: Following | None = None,
 ) -> Iterator[tuple[int, Array, str]]:
     """Choose greedily, one row of X (u, d) after the other: yield the row, all values, the reason.

@@ -17,6 +17,7 @@ from knowmore.store.work import TUNE as TUNE
 from knowmore.store.work import Forgotten, Preview, Record, Status
 from knowmore.store.work import content as content
 
+# Not `open`: `from knowmore.store import *` would replace the builtin.
 __all__ = [
     "KINDS",
     "Entry",
@@ -28,7 +29,6 @@ __all__ = [
     "Status",
     "Store",
     "load",
-    "open",
     "restore",
     "save",
 ]

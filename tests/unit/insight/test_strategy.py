@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import unittest
@@ -107,7 +108,10 @@ def test_their_checks(monkeypatch):
     )
 
     # Their own comparison finds a copy of an estimator with a parameter of None different.
-    monkeypatch.setattr(template, "_cmp_object_dict", lambda one, other: repr(one) == repr(other))
+    def shown(values):
+        return re.sub(r" at 0x\w+", "", repr(values))
+
+    monkeypatch.setattr(template, "_cmp_object_dict", lambda one, two: shown(one) == shown(two))
 
     class Checks(template.TemplateSingleAnnotatorPoolQueryStrategy, unittest.TestCase):
         def setUp(self):
