@@ -13,6 +13,7 @@ from knowmore.tables.columns import NumberColumn as NumberColumn
 from knowmore.tables.columns import TruthColumn as TruthColumn
 from knowmore.tables.encoder import TableEncoder as TableEncoder
 from knowmore.tables.encoding import Encoding as Encoding
+from knowmore.tables.encoding import WrongCell as WrongCell
 from knowmore.tables.encoding import cells_of as cells_of
 from knowmore.tables.encoding import json_of as json_of
 from knowmore.tables.guessing import Guess as Guess
@@ -30,6 +31,7 @@ __all__ = [
     "Options",
     "TableEncoder",
     "TruthColumn",
+    "WrongCell",
     "cells_of",
     "json_of",
 ]
