@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from knowmore.store.cells import notes_of as notes_of
 from knowmore.store.changing import EditContext as EditContext
 from knowmore.store.file import PATIENCE
 from knowmore.store.journal import FORGETS as FORGETS

@@ -50,6 +50,7 @@ from knowmore.kernels import describe_difference
 from knowmore.models import Forest, beside_rows, max_variance
 from knowmore.store import kinds
 from knowmore.store.cache import FactorCache, read_arrays, read_sums, write_arrays, write_sums
+from knowmore.store.cells import ENCODED, columns_of, table_of
 from knowmore.store.changing import Change, next_id
 from knowmore.store.file import (
     TABLES,
@@ -242,7 +243,9 @@ def _fitted(
 ) -> Any:
     """The estimator with these versions, which are in the order of their vectors."""
     if before is not None and (
-        not before.fitted or before.facts["parameters"] != facts["parameters"]
+        not before.fitted
+        or before.facts["parameters"] != facts["parameters"]
+        or before.facts.get(ENCODED) != facts.get(ENCODED)
     ):
         before = None
     can = kinds.capabilities(facts["kind"])
@@ -266,6 +269,9 @@ def fresh(file: File, facts: dict[str, Any], versions: Sequence[Version]) -> tup
     If `facts` have no state, the examples choose it.
     """
     live = live_versions(versions)
+    if facts["columns"] is None and (table := table_of(facts)) is not None:
+        # The examples came back to an empty file.
+        facts = facts | {"columns": columns_of(table)}
     estimator = kinds.unfitted(facts["kind"], facts["parameters"])
     attach(file, estimator, facts)
     kinds.set_columns(estimator, facts["columns"])
