@@ -24,7 +24,8 @@ from knowmore.estimators import (
     LSSVMClassifier,
     names_in,
 )
-from knowmore.export.stages import Field, Input, Stage, stages
+from knowmore.export.encoded import Encoded
+from knowmore.export.stages import Field, Input, Stage, distinct, stages
 from knowmore.kernels import (
     AnyKernel,
     ChiSquared,
@@ -32,6 +33,7 @@ from knowmore.kernels import (
     HistogramIntersection,
 )
 from knowmore.models import KernelModel, LinearModel, expansion
+from knowmore.tables import Encoding, TableEncoder
 
 # exp(-z) is zero from here on, times any power of z.
 VANISHED = 1e4
@@ -198,13 +200,12 @@ def describe(estimator: Any, *, variance: bool = True) -> Description:
     """
     earlier, own = _exportable(estimator)
     model = own.frozen_model()
-    before = tuple(stage for step in earlier for stage in stages(step))
+    before = tuple(stage for step in earlier for stage in _stages(step))
+    columns = (before[0].names if before else None) or column_names(estimator)
     with_variance = variance and type(own) in _WITH_VARIANCE
     parts = _of_kernel_model(model, with_variance) if model.has_gram else _of_linear_model(model)
     classes, temperature = (model.names, own.temperature_) if model.classes else (None, 1.0)
-    found = Description(
-        type(own).__name__, column_names(estimator), before, classes, *(*parts, temperature)
-    )
+    found = Description(type(own).__name__, columns, before, classes, *(*parts, temperature))
     return found if with_variance else replace(found, R=None)
 
 
@@ -214,16 +215,26 @@ def _exportable(estimator: Any) -> tuple[list[Any], Any]:
     estimator : perhaps at the end of a pipeline, or in a store
     """
     own = estimator.estimator if is_stored(estimator) else _pipeline(estimator)
-    earlier, own = (own[:-1], own[-1]) if isinstance(own, Pipeline) else ([], own)
+    earlier: list[Any] = []
+    if isinstance(own, Pipeline):
+        earlier, own = [step for _, step in own.steps[:-1]], own[-1]
+    elif is_stored(estimator) and estimator.table is not None:
+        earlier = [estimator.table]
     # By the exact type: a subclass may predict in another way.
     if type(own) in _KINDS:
-        return [*earlier], own
+        return earlier, own
     where = "" if own is estimator else f" at the end of a {type(estimator).__name__}"
     raise InvalidType(
         f"{type(own).__name__}{where} cannot be exported as a formula. Those that can are "
         f"GPClassifier, GPRegressor, LSSVMClassifier, LinearGPClassifier and LinearGPRegressor, "
         f"fitted, alone or at the end of a Pipeline."
     )
+
+
+def _stages(step: Any) -> tuple[Stage, ...]:
+    if isinstance(step, TableEncoder):
+        step = step.encoding_
+    return (Encoded(step),) if isinstance(step, Encoding) else stages(step)
 
 
 def _pipeline(estimator: Any) -> Any:
@@ -286,19 +297,3 @@ def column_names(model: Any) -> tuple[str, ...]:
     if names is None or is_count(names):
         return tuple(f"x{j}" for j in range(estimator.n_features_in_))
     return tuple(distinct([str(name) for name in names]))
-
-
-def distinct(names: list[str], taken: tuple[str, ...] = ()) -> list[str]:
-    """The names, each with as many underscores behind it as it takes to be different.
-
-    >>> distinct(["id", "a", "a"], ("id",))
-    ['id_', 'a', 'a_']
-    """
-    found: list[str] = []
-    used = {*taken}
-    for name in names:
-        while name in used:
-            name += "_"
-        used.add(name)
-        found.append(name)
-    return found

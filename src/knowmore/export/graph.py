@@ -21,6 +21,10 @@ from knowmore.export.stages import Input
 
 # Old enough for every runtime in use, new enough for all that is needed here.
 _OPSET, _IR = 17, 8
+# One row of the question, inside of the loop over all.
+_ROW = "/x"
+# Sets of operations beside the common one, with their versions.
+_DOMAINS = {"ai.onnx.ml": 2}
 # What protobuf can hold, less a little for everything that is not a number of the model.
 _MOST_BYTES = 2**31 - 2**20
 
@@ -59,7 +63,7 @@ class _Writer:
     """Nodes and numbers of one graph; operations return the names of their results."""
 
     def __init__(self, onnx: Any, dtype: str = "float64", outer: _Writer | None = None) -> None:
-        self.onnx, self.helper, self.double = onnx, onnx.helper, onnx.TensorProto.DOUBLE
+        self.onnx, self.helper, self.kind = onnx, onnx.helper, onnx.TensorProto.DOUBLE
         self.dtype = dtype
         # The features of the model, (m, d).
         self.X = "X"
@@ -67,11 +71,15 @@ class _Writer:
         self.numbers: list[Any] = [] if outer is None else outer.numbers
         self.known: dict[Any, str] = {} if outer is None else outer.known
         self.prefix = "" if outer is None else "row_"
+        self.domains: set[str] = set()
 
     def __call__(self, operation: str, *inputs: Any, **attributes: Any) -> str:
         """The result of an operation on results and numbers."""
         names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
-        name = f"{self.prefix}{operation}_{len(self.nodes)}"
+        # Columns have names, too; hardly any like this.
+        name = f"/{self.prefix}{operation}_{len(self.nodes)}"
+        if "domain" in attributes:
+            self.domains.add(attributes["domain"])
         self.nodes.append(self.helper.make_node(operation, names, [name], name, **attributes))
         return name
 
@@ -80,7 +88,7 @@ class _Writer:
         array = np.asarray(value)
         key = (array.dtype.str, array.shape, array.tobytes()) if array.size < 64 else object()
         if key not in self.known:
-            name = name or f"number_{len(self.known)}"
+            name = f"/{name or f'number_{len(self.known)}'}"
             self.known[key] = name
             if array.dtype.kind == "U":
                 try:
@@ -113,14 +121,17 @@ class _Writer:
         for name, (result, kind, shape) in self.results(of, chances).items():
             self.nodes.append(helper.make_node("Identity", [result], [name], name))
             outputs.append(helper.make_tensor_value_info(name, kind, ["m", *shape]))
+        others = [helper.make_opsetid(one, _DOMAINS[one]) for one in sorted(self.domains)]
         model = helper.make_model(
             helper.make_graph(self.nodes, of.kind, inputs, outputs, self.numbers),
             producer_name="knowmore",
             producer_version=version("knowmore"),
-            opset_imports=[helper.make_opsetid("", _OPSET)],
+            opset_imports=[helper.make_opsetid("", _OPSET), *others],
             ir_version=_IR,
         )
         about = {"kind": of.kind, "columns": json.dumps(of.columns)}
+        for stage in of.before[:1]:
+            about |= {name: json.dumps(value) for name, value in stage.about().items()}
         if of.classes is not None:
             about["classes"] = json.dumps(of.classes.tolist())
         helper.set_model_props(model, about)
@@ -136,11 +147,15 @@ class _Writer:
     def in_double(self, of: Input) -> str:
         """The result that is this input, if it is of numbers then in float64."""
         exact = of.kind != "float64" or self.dtype == of.kind
-        return of.name if exact else self("Cast", of.name, to=self.double)
+        return of.name if exact else self.double(of.name)
+
+    def double(self, result: str) -> str:
+        """The result as float64."""
+        return self("Cast", result, to=self.kind)
 
     def results(self, of: Description, chances: bool) -> dict[str, tuple[str, Any, list[int]]]:
         """The outputs by name: the result, its type, and the shape behind m rows."""
-        M, double = len(of.b), self.double
+        M, double = len(of.b), self.kind
         k = self("Sub", self.X, of.X) if of.kernel is None else self.cross(of.kernel, of.X)
         scores = self("Add", self("MatMul", k, of.A), of.b)
         variance = None if of.R is None else self.variance(of, k)
@@ -186,8 +201,8 @@ class _Writer:
         body = self.helper.make_graph(
             row.nodes,
             "row",
-            [self.helper.make_tensor_value_info("x", self.double, [X.shape[1]])],
-            [self.helper.make_tensor_value_info(k, self.double, [len(X)])],
+            [self.helper.make_tensor_value_info(_ROW, self.kind, [X.shape[1]])],
+            [self.helper.make_tensor_value_info(k, self.kind, [len(X)])],
         )
         return self("Scan", self.X, num_scan_inputs=1, body=body)
 
@@ -199,12 +214,12 @@ class _Writer:
         if kind in ("constant", "white"):
             return self.constant(numbers[0] if kind == "constant" else 0.0)
         if kind == "dot":
-            return self("Add", self("MatMul", X, "x"), numbers[0])
+            return self("Add", self("MatMul", X, _ROW), numbers[0])
         if kind == "intersection":
-            return self("ReduceSum", self("Min", X, "x"), np.array([1]), keepdims=0)
+            return self("ReduceSum", self("Min", X, _ROW), np.array([1]), keepdims=0)
         if kind in ("chi-squared", "city-block"):
             return self.decay(kind, numbers[0], X)
-        apart = self("Div", self("Sub", X, "x"), np.array(numbers))
+        apart = self("Div", self("Sub", X, _ROW), np.array(numbers))
         D2 = self("ReduceSumSquare", apart, axes=[1], keepdims=0)
         if kind == "rbf":
             return self("Exp", self("Mul", D2, -0.5))
@@ -220,12 +235,12 @@ class _Writer:
 
     def decay(self, kind: str, gamma: float, X: str) -> str:
         """exp(-gamma D) of the distances D of histograms X from one row x, (n,)."""
-        apart = self("Sub", X, "x")
+        apart = self("Sub", X, _ROW)
         if kind == "city-block":
             terms = self("Abs", apart)
         else:
             # The difference of two empty bins is zero for any divisor.
-            held = self("Max", self("Add", X, "x"), np.finfo(float).tiny)
+            held = self("Max", self("Add", X, _ROW), np.finfo(float).tiny)
             terms = self("Div", self("Mul", apart, apart), held)
         D = self("ReduceSum", terms, np.array([1]), keepdims=0)
         return self("Exp", self("Mul", D, -gamma))

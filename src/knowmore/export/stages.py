@@ -26,8 +26,8 @@ class Operations(Protocol):
     def __call__(self, operation: str, *inputs: Any, **attributes: Any) -> str:
         """The result of an operation of ONNX on results, by name, and on numbers."""
 
-    def constant(self, value: Any, name: str | None = None) -> str:
-        """The name of a number or an array."""
+    def double(self, result: str) -> str:
+        """The result as float64."""
 
 
 @final
@@ -45,16 +45,16 @@ class Input:
 class Field:
     """What a form asks for in one column.
 
-    choices : the categories to choose from; None for a number
+    kind : "number", "category", "truth" or "date"
+    choices : the known categories
     blank : whether it may stay empty
+    form : how dates may be written, beside ISO 8601
     """
 
+    kind: str = "number"
     choices: tuple[str, ...] | None = None
     blank: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """The field as values for JSON."""
-        return {"choices": self.choices, "blank": self.blank}
+    form: str | None = None
 
 
 class Stage(Frozen, ABC):
@@ -64,6 +64,15 @@ class Stage(Frozen, ABC):
     """
 
     by_column: ClassVar[bool] = False
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The columns that the stage takes, if not those of the estimator."""
+        return None
+
+    def about(self) -> dict[str, Any]:
+        """What the metadata of a graph tell about it."""
+        return {}
 
     def inputs(self, columns: tuple[str, ...]) -> tuple[Input, ...]:
         """The inputs of a graph that begins with this stage: by default rows X of numbers."""
@@ -186,6 +195,22 @@ class Filled(Stage):
         return row
 
 
+def distinct(names: list[str], taken: tuple[str, ...] = ()) -> list[str]:
+    """The names, each with as many underscores behind it as it takes to be different.
+
+    >>> distinct(["id", "a", "a"], ("id",))
+    ['id_', 'a', 'a_']
+    """
+    found: list[str] = []
+    used = {*taken}
+    for name in names:
+        while name in used:
+            name += "_"
+        used.add(name)
+        found.append(name)
+    return found
+
+
 # -- from the steps of a Pipeline ----------------------------------------------------------------
 
 
@@ -204,9 +229,9 @@ def stages(step: Any) -> tuple[Stage, ...]:
     if made is None:
         raise InvalidInput(
             f"The step {step!r} cannot be exported. Steps before the model that can are "
-            f"StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, PCA, TruncatedSVD, and "
-            f"SimpleImputer of NaN without indicator. Export the last step alone, "
-            f"pipeline[-1], and give it what pipeline[:-1].transform returns."
+            f"TableEncoder, StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, PCA, "
+            f"TruncatedSVD, and SimpleImputer of NaN without indicator. Export the last step "
+            f"alone, pipeline[-1], and give it what pipeline[:-1].transform returns."
         )
     return made
 

@@ -160,9 +160,9 @@ def test_other_steps_are_refused(step, tmp_path):
         to_onnx(pipe, tmp_path / "m.onnx")
     assert str(caught.value) == (
         f"The step {pipe[0]!r} cannot be exported. Steps before the model that can are "
-        f"StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, PCA, TruncatedSVD, and "
-        f"SimpleImputer of NaN without indicator. Export the last step alone, pipeline[-1], and "
-        f"give it what pipeline[:-1].transform returns."
+        f"TableEncoder, StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, PCA, "
+        f"TruncatedSVD, and SimpleImputer of NaN without indicator. Export the last step alone, "
+        f"pipeline[-1], and give it what pipeline[:-1].transform returns."
     )
     assert not any(tmp_path.iterdir())
 

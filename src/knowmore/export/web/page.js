@@ -46,11 +46,11 @@ function parsed(text) {
   return text.trim() === "" ? NaN : Number(text.trim());
 }
 
-// The text of column j as predict takes it: text for a category, null for a blank, or a number.
+// The text of column j as predict takes it: null for a blank, a number, or the text itself.
 function valueOf(text, j, number = parsed) {
-  const {choices, blank} = model.fields[j];
-  if (blank && text.trim() === "") return null;
-  return choices === null ? number(text) : text;
+  const {kind, blank} = model.fields[j];
+  if (blank && model.blanks.includes(text.trim())) return null;
+  return kind === "number" ? number(text) : text;
 }
 
 const isBad = (value) => typeof value === "number" && !Number.isFinite(value);
@@ -72,12 +72,14 @@ if (model.columns.length <= MOST_INPUTS) {
   model.columns.forEach((name, j) => {
     const field = element("div"), id = `field-${j}`;
     field.append(element("label", name, {for: id}));
-    const {choices, blank} = model.fields[j], start = model.start[j] === null ? "" : short(model.start[j]);
-    if (choices === null) {
-      field.append(element("input", "", {id, inputmode: "decimal", autocomplete: "off", value: start}));
+    const {kind, choices} = model.fields[j], start = model.start[j] === null ? "" : short(model.start[j]);
+    const named = kind === "truth" ? ["true", "false"] : choices;
+    if (named === null) {
+      const inputmode = kind === "number" ? "decimal" : "text", placeholder = kind === "date" ? "2024-03-01" : "";
+      field.append(element("input", "", {id, inputmode, placeholder, autocomplete: "off", value: start}));
     } else {
       const select = element("select", "", {id});
-      for (const choice of blank ? ["", ...choices] : choices)
+      for (const choice of ["", ...named])
         select.append(element("option", choice, {value: choice}));
       select.value = start;
       field.append(select);
@@ -128,8 +130,8 @@ function table(text) {
   const number = (cell) => parsed(decimalComma ? cell.replace(",", ".") : cell);
   const first = lines[0].map((cell) => readCell(cell.trim()));
   const read = (line, j, column) => valueOf(readCell(line[j]), column, number);
-  // Columns of categories have words in every line: then the first one has the names.
-  const words = model.fields.some((field) => field.choices !== null);
+  // Where other columns than those of numbers are, words do not tell the first line from the rest.
+  const words = model.fields.some((field) => field.kind !== "number");
   const named = words || !first.every((cell) => Number.isFinite(number(cell)));
   const at = named ? model.columns.map((name) => first.indexOf(name.trim())) : model.columns.map((_, j) => j);
   const missing = model.columns.filter((_, j) => at[j] < 0);

@@ -13,12 +13,38 @@ function accumulated(kind, parts) {
                                                    : all.map((a, i) => a * one[i]));
 }
 
+const DATES = {
+  "d.m.y": [/^(\d{1,2})\.(\d{1,2})\.(\d{4})$/, [3, 2, 1]],
+  "d/m/y": [/^(\d{1,2})\/(\d{1,2})\/(\d{4})$/, [3, 2, 1]],
+  "m/d/y": [/^(\d{1,2})\/(\d{1,2})\/(\d{4})$/, [3, 1, 2]],
+};
+const ISO = /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?)?$/;
+
+// Days since 1970 of a date in ISO 8601 or another form, without a time zone; NaN if it is none.
+function days(text, form) {
+  const iso = ISO.exec(text), [pattern, order] = DATES[form] ?? [null];
+  const found = iso ?? pattern?.exec(text) ?? null;
+  if (found === null) return NaN;
+  const [year, month, day] = (iso ? [1, 2, 3] : order).map((i) => Number(found[i]));
+  const moment = new Date(Date.UTC(year, month - 1, day));
+  if (year < 1 || moment.getUTCMonth() !== month - 1 || moment.getUTCDate() !== day) return NaN;
+  const [hours, minutes, seconds] = (iso ? iso.slice(4, 7) : []).map((part) => Number(part ?? 0));
+  if (hours > 23 || minutes > 59 || seconds >= 60) return NaN;
+  return (moment.getTime() / 1000 + ((hours ?? 0) * 60 + (minutes ?? 0)) * 60 + (seconds ?? 0)) / 86400;
+}
+
 // What stands before the model, by its kind: from a row to the next, see Stage in knowmore.export.
 const STAGES = {
   scaled: ({shift, scale}) => (x) => x.map((value, j) => (value - shift[j]) / scale[j]),
   clipped: ({low, high}) => (x) => x.map((value) => Math.max(Math.min(value, high), low)),
   projected: ({shift, columns}) => (x) => columns.map(
     (column) => column.reduce((sum, w, j) => sum + (x[j] - shift[j]) * w, 0)),
+  encoded: ({columns}) => (cells) => columns.flatMap(({kind, levels, fill, blank}, j) => {
+    const cell = cells[j], isGap = cell === null || Number.isNaN(cell);
+    const values = kind === "category" ? levels.map((level) => Number(level === cell))
+                                       : [isGap ? fill : cell];
+    return blank ? [...values, Number(isGap)] : values;
+  }),
   filled: ({kept, values}) => (x) => kept.map((j, i) => Number.isNaN(x[j]) ? values[i] : x[j]),
 };
 
@@ -110,7 +136,29 @@ export function predictor(model) {
 
   // -- rows ---------------------------------------------------------------------------------------
 
-  const isBlank = (value) => value === null || value === undefined || value === "" || Number.isNaN(value);
+  const isBlank = (value) => value === null || value === undefined || Number.isNaN(value)
+    || (typeof value === "string" && model.blanks.includes(value.trim()));
+
+  // A cell as a number, NaN for a blank; or of a category as text, null for a blank.
+  function cell(value, {kind, blank, form}, where) {
+    if (blank && isBlank(value)) return kind === "category" ? null : NaN;
+    if (kind === "category" && ["string", "number", "boolean"].includes(typeof value))
+      return String(value).trim();
+    if (kind === "truth") {
+      const found = ["false", "true"].indexOf(String(value).trim().toLowerCase());
+      if (found < 0) throw new Error(`${where}: "${value}" is neither true nor false.`);
+      return found;
+    }
+    if (kind === "date") {
+      const found = days(String(value).trim(), form);
+      if (Number.isNaN(found))
+        throw new Error(`${where}: "${value}" is not a date. Write it as 2024-03-01.`);
+      return found;
+    }
+    if (kind === "category" || typeof value !== "number" || !Number.isFinite(value))
+      throw new Error(`${where}: "${value}" is not ${kind === "category" ? "text" : "a finite number"}.`);
+    return value;
+  }
 
   function checked(row, number) {
     const values = Array.isArray(row) || ArrayBuffer.isView(row) ? Array.from(row)
@@ -122,23 +170,12 @@ export function predictor(model) {
     if (values.length !== columns.length)
       throw new Error(`Row ${number} has ${values.length} values, but the model has ` +
                       `${columns.length} features.`);
-    values.forEach((value, j) => {
-      if (fields[j].blank && isBlank(value)) {
-        values[j] = fields[j].choices === null ? NaN : null;
-        return;
-      }
-      if (fields[j].choices !== null) {
-        if (typeof value !== "string")
-          throw new Error(`Row ${number}, "${columns[j]}": "${value}" is not text.`);
-        return;
-      }
-      if (typeof value !== "number" || !Number.isFinite(value))
-        throw new Error(`Row ${number}, "${columns[j]}": "${value}" is not a finite number.`);
-      if (onlyCounts && value < 0)
-        throw new Error(`Row ${number}, "${columns[j]}": ${value} is negative, but this model ` +
-                        `compares counts.`);
+    return values.map((value, j) => {
+      const where = `Row ${number}, "${columns[j]}"`, found = cell(value, fields[j], where);
+      if (onlyCounts && found < 0)
+        throw new Error(`${where}: ${value} is negative, but this model compares counts.`);
+      return found;
     });
-    return values;
   }
 
   function one(row, number) {
@@ -164,7 +201,7 @@ export function predictor(model) {
   }
 
   // rows: each an array of values, or an object of values by the names of columns: numbers, text for
-  // a category, null or NaN where a column may be blank.
+  // a category or a date, true or false, null or NaN where a column may be blank.
   // A classifier answers {label, probability, std, score, scores, probabilities} for each row (a
   // least-squares SVM has no std), a regressor {value, std}.
   return (rows) => {
