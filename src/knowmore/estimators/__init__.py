@@ -33,10 +33,12 @@ from knowmore.estimators.living import own_kernel as own_kernel
 from knowmore.estimators.maps import IntersectionMap, Landmarks
 from knowmore.estimators.maps import LandmarkMap as LandmarkMap
 from knowmore.estimators.pipeline import LivingPipeline as LivingPipeline
+from knowmore.estimators.pipeline import is_sampler as is_sampler
 from knowmore.estimators.pipeline import living
 from knowmore.estimators.shell import check_mergeable as check_mergeable
 from knowmore.estimators.shell import declare as declare
 from knowmore.estimators.shell import declared as declared
+from knowmore.estimators.shell import declared_too as declared_too
 from knowmore.estimators.shell import fit_copy as fit_copy
 from knowmore.estimators.shell import fitted as fitted
 from knowmore.estimators.shell import in_classes as in_classes

@@ -55,7 +55,9 @@ def fit_copy(estimator: E, fit: Callable[[E], T], unless: str | None = None) -> 
         return None
     copy = object.__new__(type(estimator))
     copy.__dict__.update(vars(estimator))
-    vars(copy).pop("_declared", None)
+    if unless is None:
+        # A fit from scratch.
+        vars(copy).pop("_declared", None)
     result = fit(copy)
     parameters = estimator.get_params(deep=False)
     attributes = {name: value for name, value in vars(copy).items() if name not in parameters}
@@ -119,6 +121,25 @@ def declare(estimator: BaseEstimator, classes: Array | None) -> None:
     """Declare these classes, too, until the next `fit`."""
     if classes is not None and len(classes):
         vars(estimator)["_declared"] = read_only(joint_classes(estimator, classes))
+
+
+class declared_too:  # noqa: N801  it is used like a function
+    """A block in which an estimator learns: these classes are declared, too, unless it raises."""
+
+    __slots__ = ("_before", "_classes", "_estimator")
+
+    def __init__(self, estimator: BaseEstimator, classes: Array | None) -> None:
+        self._estimator, self._classes = estimator, classes
+        self._before = declared(estimator)
+
+    def __enter__(self) -> None:
+        declare(self._estimator, self._classes)
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None and self._classes is not None:
+            vars(self._estimator).pop("_declared", None)
+            if self._before is not None:
+                vars(self._estimator)["_declared"] = self._before
 
 
 def joint_classes(estimator: BaseEstimator, names: Array) -> Array:

@@ -18,6 +18,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 from knowmore._base import Array, Frozen
 from knowmore.errors import InvalidInput
+from knowmore.estimators import is_sampler
 
 
 class Operations(Protocol):
@@ -221,7 +222,7 @@ def stages(step: Any) -> tuple[Stage, ...]:
     >>> [stage.to_dict() for stage in stages(scaler)]
     [{'kind': 'scaled', 'shift': [2.0], 'scale': [1.0]}]
     """
-    if step is None or step == "passthrough":
+    if step is None or step == "passthrough" or is_sampler(step):
         return ()
     # By the exact type: a subclass may compute something else.
     make = _MAKERS.get(type(step))

@@ -25,9 +25,9 @@ from knowmore.errors import warn
 from knowmore.estimators import (
     check_mergeable,
     class_labels,
-    declare,
     declared,
     declared_classes,
+    declared_too,
     fit_copy,
     fitted,
     in_classes,
@@ -102,9 +102,10 @@ class EigenspaceLDA(
         fit_copy(self, lambda copy: copy._learn(X, y, classes))
         return self
 
-    def _learn(self, X: Any, y: Any, classes: Any) -> None:
+    def _learn(self, X: Any, y: Any, classes: Any) -> Self:
         rows = self._labelled(X, y, classes, reset=True)
         self.model_ = Discriminant.of(*rows, _shrinkage(self))
+        return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn more rows, of known or new classes. Soft labels have a column for each class.
@@ -115,10 +116,10 @@ class EigenspaceLDA(
         known = self.classes_ if hasattr(self, "model_") else None
         given = None if classes is None else as_array("classes", classes)
         names = None if soft else declared_classes(y, given, known)
-        if not fit_copy(self, lambda copy: copy.fit(X, y, classes), unless="model_"):
-            rows = self._labelled(X, y, classes)
-            self._exchange(lambda model: model.add_rows(*rows))
-        declare(self, names)
+        with declared_too(self, names):
+            if not fit_copy(self, lambda copy: copy._learn(X, y, classes), unless="model_"):
+                rows = self._labelled(X, y, classes)
+                self._exchange(lambda model: model.add_rows(*rows))
         return self
 
     def forget(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -145,8 +146,8 @@ class EigenspaceLDA(
         check_mergeable(self, other, "model_")
         classes, joining, rank = self._held.between.names, other.model_, _rank(self)
         class_labels(joining.between.names, len(joining.between.names), classes)
-        self._exchange(lambda model: model.merge(joining, rank))
-        declare(self, declared(other))
+        with declared_too(self, declared(other)):
+            self._exchange(lambda model: model.merge(joining, rank))
         return self
 
     def absorb(self, X: Any, rounds: int = 20) -> Array:
