@@ -24,8 +24,8 @@ evaluate, metrics = pytest.importorskip("river.evaluate"), pytest.importorskip("
 MODELS = {
     "gp": GPClassifier(RBF(1.0), 0.1),
     "lssvm": LSSVMClassifier(RBF(1.0), 10.0),
-    # One of river's checks asks for equal answers whatever the order of features. A temperature is
-    # estimated by draws for classes in the order of their means, which rounding decides in a tie.
+    # One of river's checks wants equal answers in any order of the features. A temperature comes
+    # from draws for the classes in the order of their means, which is by the first feature first.
     "linear": LinearGPClassifier(noise=1.0, probability="raw"),
     "lda": EigenspaceLDA(shrinkage=0.1),
     "gp regression": GPRegressor(RBF(1.0), 0.1),
