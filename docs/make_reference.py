@@ -1,7 +1,7 @@
 """Write reference.md, beside this file, from the docstrings of everything public: `make reference`.
 
-Public is what the packages below list in `__all__`; of a class, every member that knowmore defines
-and whose name does not begin with an underscore.
+Public is what the packages below list in `__all__`, and `open`; of a class, every member that
+knowmore defines and whose name does not begin with an underscore.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ PACKAGES = (
     "knowmore.edits",
     "knowmore.errors",
 )
+# Public names that no `__all__` has, since they would replace builtins.
+NOT_BY_STAR = {"knowmore": ["open"], "knowmore.store": ["open"]}
 PAGE = Path(__file__).with_name("reference.md")
 
 
@@ -53,9 +55,14 @@ def page() -> str:
     for package in PACKAGES:
         module = import_module(package)
         blocks += [f"## {package}", *_prose(module)]
-        for name in sorted(module.__all__):
+        for name in public(package):
             blocks += _entry(name, getattr(module, name), seen)
     return "\n\n".join(blocks) + "\n"
+
+
+def public(package: str) -> list[str]:
+    """The public names of a package."""
+    return sorted([*import_module(package).__all__, *NOT_BY_STAR.get(package, [])])
 
 
 def members(cls: type) -> dict[str, Any]:

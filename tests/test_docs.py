@@ -44,9 +44,7 @@ def load_generator(name):
 
 
 REFERENCE, COMMANDS = load_generator("make_reference"), load_generator("make_commands")
-PUBLIC = [
-    (package, name) for package in REFERENCE.PACKAGES for name in import_module(package).__all__
-]
+PUBLIC = [(package, name) for package in REFERENCE.PACKAGES for name in REFERENCE.public(package)]
 EXPORTING = sorted(
     path.relative_to(ROOT / "src")
     for path in (ROOT / "src").rglob("*.py")
@@ -70,6 +68,15 @@ def test_every_verb_is_in_the_guide(name):
 def test_every_public_name_is_in_readme_and_changes(name):
     assert name in README
     assert name in CHANGES
+
+
+def test_a_star_import_leaves_open_alone():
+    names = {}
+    exec("from knowmore import *\nfrom knowmore.store import *", names)
+    assert "open" not in names
+    assert "Store" in names
+    assert "open" in dir(knowmore)
+    assert knowmore.open is knowmore.store.open
 
 
 @pytest.mark.parametrize("name", NAMES)

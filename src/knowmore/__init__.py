@@ -74,9 +74,11 @@ __all__ = [
     "Truncation",
     "living",
     "load",
-    "open",
     "progress",
 ]
+
+# Public, too, but not for `from knowmore import *`, which would replace the builtin.
+_NOT_BY_STAR = ("open",)
 
 # Names whose module is not `knowmore.estimators`.
 _HOMES = {
@@ -104,10 +106,10 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("knowmore")
-    if name not in __all__:
+    if name not in (*__all__, *_NOT_BY_STAR):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES.get(name, "knowmore.estimators")), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted((*__all__, *_NOT_BY_STAR))

@@ -172,8 +172,17 @@ class Examples:
     def __repr__(self) -> str:
         return f"Examples({len(self)} rows of {self.X.shape[1]})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.columns, self.next_id)
+    def __getstate__(self) -> dict[str, Any]:
+        """The rows, as arrays, without any trace of earlier ones."""
+        rows = self.ids, self.X, self.labels, self.weights, self.serials
+        return dict(zip(_Columns._fields, rows, strict=True)) | {"next_id": self.next_id}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        next_id = state.pop("next_id")
+        names = _names(state.pop("ids").tolist())
+        columns = _Columns(Rows(names), **{name: Rows(one) for name, one in state.items()})
+        reserve_serials(columns.serials.view)
+        vars(self).update(vars(Examples(columns, _index_of(columns), next_id)))
 
     @classmethod
     def restored(
@@ -186,8 +195,9 @@ class Examples:
         next_id: int = 0,
     ) -> Examples:
         """Rows that were in a set before, with their serial numbers, which must ascend."""
-        rows = _names(ids), X, labels, weights, serials
-        return _restore(_Columns(*map(Rows, rows)), next_id)
+        columns = _Columns(*map(Rows, (_names(ids), X, labels, weights, serials)))
+        reserve_serials(serials)
+        return cls(columns, _index_of(columns), next_id)
 
     @property
     def ids(self) -> Array:
@@ -378,12 +388,6 @@ def _names(ids: Sequence[Id]) -> Array:
     names = np.empty(len(ids), dtype=object)
     names[:] = ids
     return names
-
-
-def _restore(columns: _Columns, next_id: int) -> Examples:
-    """Unpickled examples, without any trace of earlier ones."""
-    reserve_serials(columns.serials.view)
-    return Examples(columns, _index_of(columns), next_id)
 
 
 def _index_of(columns: _Columns) -> dict[Id, int]:

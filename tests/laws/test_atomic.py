@@ -79,6 +79,7 @@ def make(solver, noise):
 OPERATIONS = {
     "fit": lambda clf, X: clf.fit(X[:5] + 1, [0, 1, 2, 3, 4]),
     "add": lambda clf, X: clf.add(X[:3] + 2, [7, 0, 1]),
+    "declare": lambda clf, X: clf.partial_fit(X[:3] + 2, [7, 0, 1], classes=range(9)),
     "remove": lambda clf, X: clf.remove([0, 5, 39]),
     "remove many": lambda clf, X: clf.remove(range(30)),
     "replace": lambda clf, X: clf.replace([3, 4], X[:2] + 2, [0, 9]),
@@ -113,8 +114,8 @@ def test_a_fault_at_any_step_of_an_edit_of_a_forest_changes_nothing(operation, n
     )
 
 
-@pytest.mark.slow(fast=["add", "replace"])
-@pytest.mark.parametrize("operation", ["add", "remove", "replace", "relabel"])
+@pytest.mark.slow(fast=["add", "declare", "replace"])
+@pytest.mark.parametrize("operation", ["add", "declare", "remove", "replace", "relabel"])
 def test_a_fault_at_any_step_of_an_edit_by_id_of_a_linear_model_changes_nothing(operation):
     _, X = make("cholesky", 0.1)
     clf = LinearGPClassifier().fit(X, np.arange(40) % 3, ids=range(40))
@@ -213,6 +214,10 @@ SUBSPACES = {
     "PCA merge": (EigenspacePCA, lambda pca, X, y: pca.merge(pca)),
     "LDA fit": (EigenspaceLDA, lambda lda, X, y: lda.fit(X + 1, y)),
     "LDA partial_fit": (EigenspaceLDA, lambda lda, X, y: lda.partial_fit(X[:3], y[:3] + 5)),
+    "LDA declare": (
+        EigenspaceLDA,
+        lambda lda, X, y: lda.partial_fit(X[:3], y[:3] + 5, classes=range(9)),
+    ),
     "LDA forget": (EigenspaceLDA, lambda lda, X, y: lda.forget(X[:3], y[:3])),
     "LDA merge": (EigenspaceLDA, lambda lda, X, y: lda.merge(lda)),
     "LDA absorb": (EigenspaceLDA, lambda lda, X, y: lda.absorb(X[:5] + 0.1)),
@@ -230,6 +235,7 @@ SUBSPACES = {
         "PCA merge",
         "LDA fit",
         "LDA partial_fit",
+        "LDA declare",
         "LDA forget",
         "LDA merge",
         "LDA shrinkage partial_fit",

@@ -47,6 +47,17 @@ def test_all_ways_out(model, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_graph_without_variance(model, tmp_path):
+    run("export", model, "--onnx", tmp_path / "large.onnx")
+    run("export", model, "--onnx", tmp_path / "m.onnx", "--no-variance")
+    assert b"probabilities" in (tmp_path / "large.onnx").read_bytes()
+    assert b"probabilities" not in (tmp_path / "m.onnx").read_bytes()
+    told = run("export", model, "--html", tmp_path / "m.html", "--no-variance", code=2)
+    assert told == "knowmore: --no-variance is about the ONNX graph: give --onnx and a file, too.\n"
+    assert not (tmp_path / "m.html").exists()
+
+
+@pytest.mark.slow
 def test_what_cannot_be_exported(model, tmp_path):
     assert "Say what to write: --onnx, --table, --html" in run("export", model, code=1)
     assert "is the model itself" in run("export", model, "--html", model, code=1)

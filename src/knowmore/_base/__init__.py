@@ -12,6 +12,7 @@ from knowmore._base.arguments import as_array as as_array
 from knowmore._base.arguments import check_sparse as check_sparse
 from knowmore._base.arguments import choice as choice
 from knowmore._base.arguments import flag as flag
+from knowmore._base.arguments import in_memory as in_memory
 from knowmore._base.arguments import is_empty as is_empty
 from knowmore._base.arguments import is_missing as is_missing
 from knowmore._base.arguments import is_real as is_real

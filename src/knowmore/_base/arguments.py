@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, InvalidType
 
 
 def choice(name: str, value: Any, known: Collection[str]) -> str:
@@ -94,8 +94,30 @@ def is_missing(value: Any) -> bool:
     return type(value).__name__ in ("NoneType", "NAType", "NaTType", "MaskedConstant")
 
 
+# Tables that have no rows yet, and what reads them.
+_ON_DEMAND = {
+    "LazyFrame": "collect()",
+    "DuckDBPyRelation": "to_arrow_table()",
+    "RecordBatchReader": "read_all()",
+}
+
+
+def in_memory(name: str, values: Any) -> None:
+    """Raise InvalidType if values are a query, such as a lazy table of polars, and not its rows.
+
+    X and y from two queries may have their rows in different orders.
+    """
+    read = _ON_DEMAND.get(type(values).__name__)
+    if read is not None:
+        raise InvalidType(
+            f"{name} is {a_type(values)}, a query that may give its rows in another order each "
+            f"time. Read it once, and take X and y from the same table: table = {name}.{read}."
+        )
+
+
 def unmasked(name: str, values: Any) -> None:
     """Raise InvalidInput if values are masked: np.asarray would read what the mask hides."""
+    in_memory(name, values)
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         where = np.argwhere(np.ma.getmaskarray(values))
         raise InvalidInput(
@@ -147,12 +169,14 @@ def _within(indices: npt.NDArray[Any], size: int) -> bool:
 
 def shape_of(name: str, values: Any) -> tuple[int, ...]:
     """The shape of the values; raises InvalidInput if they are lists of different lengths."""
+    in_memory(name, values)
     with _one_length(name):
         return np.shape(values)
 
 
 def as_array(name: str, values: Any) -> npt.NDArray[Any]:
     """The values as an array; raises InvalidInput if they are lists of different lengths."""
+    in_memory(name, values)
     with _one_length(name):
         return np.asarray(values)
 

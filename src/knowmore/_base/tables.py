@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from knowmore._base.arguments import a_type, is_missing, one_each
+from knowmore._base.arguments import a_type, in_memory, is_missing, one_each
 from knowmore.errors import InvalidInput, RepeatedId, warn
 
 Id = int | str
@@ -108,6 +108,8 @@ def check_aligned(**columns: Any) -> None:
 
     A default index agrees with any other of its length.
     """
+    for name, value in columns.items():
+        in_memory(name, value)
     indices = [(name, index_of(value)) for name, value in columns.items()]
     named = [(name, index) for name, index in indices if index is not None]
     for name, other in named[1:]:

@@ -199,6 +199,10 @@ def export(
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page that predicts.")] = None,
     javascript: Annotated[Path | None, typer.Option(help="Write a JavaScript module.")] = None,
+    no_variance: Annotated[
+        bool,
+        typer.Option("--no-variance", help="A small ONNX graph: no variance, no probabilities."),
+    ] = False,
 ) -> None:
     """Write a model for elsewhere. It holds the examples, and later edits do not reach it."""
     from knowmore.errors import InvalidInput
@@ -210,11 +214,19 @@ def export(
         raise InvalidInput(
             "Say what to write: --onnx, --table, --sqlite, --html or --javascript, and a file."
         )
+    if no_variance and onnx is None:
+        raise InvalidInput("--no-variance is about the ONNX graph: give --onnx and a file, too.")
     for path in files.values():
         if path.resolve() == model.resolve():
             raise InvalidInput(f"{str(path)!r} is the model itself. Name another file.")
     with knowmore.open(model) as store:
-        note = export(store, files, path=model, done=lambda file: print(f"Written: {file}"))
+        note = export(
+            store,
+            files,
+            path=model,
+            variance=not no_variance,
+            done=lambda file: print(f"Written: {file}"),
+        )
     if note:
         showing.talk(note)
 

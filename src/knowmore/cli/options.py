@@ -62,6 +62,21 @@ Id = Annotated[
         "hashes in what is learnt, and by numbers elsewhere",
     ),
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,...",
+        help="The only columns of a table to learn.",
+        show_default="all but those of names and free text",
+    ),
+]
+Category = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,...", help="Columns whose values are names, numbers or not."),
+]
+Ignore = Annotated[
+    str | None, typer.Option(metavar="A,B,...", help="Columns of a table to leave out.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; do nothing.")]
 Yes = Annotated[
@@ -91,3 +106,20 @@ def load_without_pandas() -> None:
         import_module("sklearn.base")
     finally:
         del sys.modules["pandas"]
+
+
+def table_options(columns: str | None, category: str | None, ignore: str | None) -> Any:
+    """What the options of a command say of the columns of a table."""
+    from knowmore.tables import Options
+
+    named = None if columns is None else _listed(columns)
+    return Options(named, _listed(category or ""), _listed(ignore or ""))
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """The names in a list that commas separate.
+
+    >>> _listed("zip, year")
+    ('zip', 'year')
+    """
+    return tuple(one.strip() for one in text.split(",") if one.strip())

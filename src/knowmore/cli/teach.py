@@ -11,8 +11,11 @@ import typer
 import knowmore
 from knowmore.cli import showing
 from knowmore.cli.options import (
+    Category,
+    Columns,
     DryRun,
     Id,
+    Ignore,
     Json,
     Kind,
     Label,
@@ -20,6 +23,7 @@ from knowmore.cli.options import (
     Pictures,
     Source,
     Yes,
+    table_options,
 )
 
 if TYPE_CHECKING:
@@ -80,6 +84,9 @@ def learn(
     again: Annotated[
         bool, typer.Option("--again", help="Learn what was forgotten before, too.")
     ] = False,
+    columns: Columns = None,
+    category: Category = None,
+    ignore: Ignore = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -94,7 +101,10 @@ def learn(
 
     from knowmore.workbench import LearnOptions, learn
 
-    request = LearnOptions(model, source, label, id_, contributor, origin, sync, dry_run, again)
+    table = table_options(columns, category, ignore)
+    request = LearnOptions(
+        model, source, label, id_, contributor, origin, sync, dry_run, again, table
+    )
     with showing.progress_bar("learning") as progress:
         found, read = learn(request, progress)
     showing.show_skipped(read.skipped)
@@ -281,6 +291,9 @@ def _note_learnt(found: Learnt, request: LearnOptions, name: str) -> None:
 
     for sentence in found.kept:
         showing.talk(sentence)
+    for column, why in found.left_out.items():
+        remedy = "" if why.endswith("blank") else f" To learn it all the same: --category {column}"
+        showing.talk(f"The column {column!r} {why}: it is left out.{remedy}")
     if found.ids == "content":
         same = f"; {found.repeated} repeated ones count once" if found.repeated else ""
         showing.talk(

@@ -5,6 +5,7 @@ from typing import Any
 
 from knowmore.estimators.checks import check_meaning as check_meaning
 from knowmore.estimators.checks import class_labels as class_labels
+from knowmore.estimators.checks import declared_classes as declared_classes
 from knowmore.estimators.checks import dense as dense
 from knowmore.estimators.checks import group_names as group_names
 from knowmore.estimators.checks import inputs as inputs
@@ -32,10 +33,16 @@ from knowmore.estimators.living import own_kernel as own_kernel
 from knowmore.estimators.maps import IntersectionMap, Landmarks
 from knowmore.estimators.maps import LandmarkMap as LandmarkMap
 from knowmore.estimators.pipeline import LivingPipeline as LivingPipeline
+from knowmore.estimators.pipeline import is_sampler as is_sampler
 from knowmore.estimators.pipeline import living
 from knowmore.estimators.shell import check_mergeable as check_mergeable
+from knowmore.estimators.shell import declare as declare
+from knowmore.estimators.shell import declared as declared
+from knowmore.estimators.shell import declared_too as declared_too
 from knowmore.estimators.shell import fit_copy as fit_copy
 from knowmore.estimators.shell import fitted as fitted
+from knowmore.estimators.shell import in_classes as in_classes
+from knowmore.estimators.shell import joint_classes as joint_classes
 from knowmore.estimators.shell import names_in as names_in
 from knowmore.estimators.shell import note_names as note_names
 from knowmore.estimators.shell import unnamed as unnamed

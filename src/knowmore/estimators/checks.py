@@ -228,15 +228,27 @@ def refuse_unknown(estimator: BaseEstimator, unknown: Any, rate: Any, remedy: st
         )
 
 
-def check_declared(y: Any, classes: Any) -> None:
-    """Raise InvalidInput if classes are declared and y has a label that is not among them."""
+def declared_classes(y: Any, classes: Any, held: Array | None = None) -> Array | None:
+    """The classes that are declared beside labels y, of the type of y; None if none are.
+
+    Raises InvalidInput if y has a label that is not among them.
+    held : labels whose type they have if there is none in y
+    """
     if classes is None or y is None:
-        return
-    labels, known = _column("y", y), _declared(classes).tolist()
-    strange = sorted(set(class_labels(labels, len(labels), None).tolist()) - set(known))
+        return None
+    column, names = _column("y", y), _declared(classes)
+    labels = class_labels(column, len(column), None)
+    strange = sorted(set(labels.tolist()) - set(names.tolist()))
     if strange:
         problem = f"y has the label {strange[0]!r}, which is not in classes."
         raise InvalidInput(f"{problem} Leave classes out: new classes are learnt as they come.")
+    like = labels if len(labels) or held is None else held
+    if names.dtype.kind != like.dtype.kind and len(like):
+        # Such as 0 and 1 for False and True, which equal them.
+        with suppress(ValueError):
+            alike = names.astype(like.dtype)
+            names = alike if alike.tolist() == names.tolist() else names
+    return class_labels(names, len(names), like)
 
 
 def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array, Array]:
@@ -249,7 +261,7 @@ def memberships(Y: Any, k: int, classes: Any, held: Array | None) -> tuple[Array
     parts = as_array("y", Y)
     columns = held if classes is None else as_array("classes", classes)
     if not _is_soft(parts, columns):
-        check_declared(Y, classes)
+        declared_classes(Y, classes)
         names, index = np.unique(class_labels(Y, k, held), return_inverse=True)
         return names, np.eye(len(names))[index]
     names = _declared(() if columns is None else columns)

@@ -20,7 +20,7 @@ from knowmore.estimators.living import (
     checked_mode,
     own_kernel,
 )
-from knowmore.estimators.shell import check_mergeable
+from knowmore.estimators.shell import check_mergeable, joint_classes
 from knowmore.examples import Examples, array_of_ids
 from knowmore.linalg import Cholesky
 from knowmore.models import (
@@ -195,8 +195,11 @@ class ForestGPClassifier(EditableClassifier[Forest], ForestEstimator):
 
     @property
     def classes_(self) -> Array:
-        """The classes that have examples now, (M,), sorted; weight zero does not count."""
-        return self.editable_.names.copy()
+        """The classes that have examples now or were declared, (M,), sorted.
+
+        Examples of weight zero do not count.
+        """
+        return joint_classes(self, self.editable_.names)
 
     def predict(self, X: Any, unknown: Any = None, rate: Any = None) -> Array:
         """The class of the largest score, (m,). `unknown` and `rate` are refused: see Notes."""

@@ -31,8 +31,20 @@ from knowmore._base import (
 from knowmore.errors import InvalidInput, InvalidType, NoRows
 from knowmore.estimators import checks
 from knowmore.estimators.checks import check_meaning
-from knowmore.estimators.living import EditableEstimator, ScoringClassifier, as_dense
-from knowmore.estimators.shell import check_mergeable, fit_copy, update_fitted
+from knowmore.estimators.living import (
+    EditableEstimator,
+    ScoringClassifier,
+    as_dense,
+    held_labels,
+)
+from knowmore.estimators.shell import (
+    check_mergeable,
+    declared,
+    declared_too,
+    fit_copy,
+    joint_classes,
+    update_fitted,
+)
 from knowmore.examples import Examples, among
 from knowmore.linalg import FEWER_COLUMNS, LARGEST, LAYOUTS, UNIT, Grid, Sketch, Sums, in_units
 from knowmore.models import (
@@ -105,22 +117,23 @@ class LinearGP(EditableEstimator[Summed]):
         fit_copy(self, lambda copy: copy._learn(X, y, ids, sample_weight))
         return self
 
-    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
+    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> Self:
         names = None if ids is None else ids_of(ids, X=X, y=y, sample_weight=sample_weight)
         X, y, weights = self.checked_rows(X, y, sample_weight, reset=True)
         if names is None:
             self._living = Summed(_batch(self, X, y, weights))
-            return
+            return self
         with enough_memory("keep these rows", "Leave ids out: then only their sums are kept."):
             examples = Examples.of(as_dense(X), y, names, weights)
         self._living = self.fresh_value(examples)
+        return self
 
     def fresh_value(self, examples: Examples, settings: Any = None) -> Summed:
         """The batch fit of examples, which are kept."""
         return Summed(_batch(self, examples.X, examples.labels, examples.weights), examples)
 
     def _learn_more(self, X: Any, y: Any, sample_weight: Any) -> None:
-        first = fit_copy(self, lambda copy: copy.fit(X, y, sample_weight=sample_weight), "_living")
+        first = fit_copy(self, lambda copy: copy._learn(X, y, None, sample_weight), "_living")
         if first is not None or is_empty(X, y):
             return
         if self.editable_.keeps_rows:
@@ -152,7 +165,8 @@ class LinearGP(EditableEstimator[Summed]):
         check_mergeable(self, other, "_living")
         if not self.editable_.keeps_rows:
             sums = _sums_on_one_grid(self, other)
-            return self._by_value(lambda value: value.plus(sums))
+            with declared_too(self, declared(other)):
+                return self._by_value(lambda value: value.plus(sums))
         if not other.editable_.keeps_rows:
             raise InvalidInput(
                 "This model keeps its rows by id, the other one only their sums. Fit the other "
@@ -375,9 +389,13 @@ class LinearGPClassifier(ScoringClassifier, LinearGP):
         return checks.class_labels(y, k, held)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn more rows, any number, of known or new classes. `classes` may be left out."""
-        checks.check_declared(y, classes)
-        self._learn_more(X, y, sample_weight)
+        """Learn more rows, any number, of known or new classes.
+
+        classes : as for `GPClassifier.partial_fit`
+        """
+        names = checks.declared_classes(y, classes, held_labels(self))
+        with declared_too(self, names):
+            self._learn_more(X, y, sample_weight)
         return self
 
     def predict(self, X: Any, unknown: Any = None, rate: Any = None) -> Array:
@@ -388,8 +406,8 @@ class LinearGPClassifier(ScoringClassifier, LinearGP):
 
     @property
     def classes_(self) -> Array:
-        """The classes that have rows now, (M,), sorted."""
-        return self.model_.names
+        """The classes that have rows now or were declared, (M,), sorted."""
+        return joint_classes(self, self.model_.names)
 
 
 @final

@@ -101,12 +101,13 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         shell.fit_copy(self, lambda copy: copy._learn(X, y, ids, sample_weight))
         return self
 
-    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
+    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> Self:
         edit = checked(self, X, y, ids, sample_weight)
         examples = Examples.of(edit.X, edit.labels, edit.ids, edit.weights)
         if not len(examples.counted):
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
         self._living = self.fresh_value(examples)
+        return self
 
     def width_for(self, examples: Examples) -> int | None:
         """The number of leading columns of examples that the kernel sees, None for all."""
@@ -118,8 +119,8 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         y: a label for each, or one for all.
         ids are as in `fit`; by default they continue after the largest integer used so far.
         """
-        given = {"ids": ids, "sample_weight": sample_weight}
-        first = shell.fit_copy(self, lambda copy: copy.fit(X, y, **given).ids_, "_living")
+        given = X, y, ids, sample_weight
+        first = shell.fit_copy(self, lambda copy: copy._learn(*given).ids_, "_living")
         if first is not None:
             return first
         edit = self.adding(X, y, ids, sample_weight)
@@ -206,11 +207,12 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
                 remedy = f"Fit both with the same {name} to merge them."
                 raise InvalidInput(f"The two models differ in {name}: {found}. {remedy}")
         new = there.examples
-        if len(new):
-            labels = self._labels(new.labels, len(new), here.labels)
-            edit = Add(new.X, labels, new.names, new.weights)
-            takes = there.choice is not None and here.choice.yields_to(there.choice)
-            _apply(self, edit, there.choice if takes else None)
+        with shell.declared_too(self, shell.declared(other)):
+            if len(new):
+                labels = self._labels(new.labels, len(new), here.labels)
+                edit = Add(new.X, labels, new.names, new.weights)
+                takes = there.choice is not None and here.choice.yields_to(there.choice)
+                _apply(self, edit, there.choice if takes else None)
         return self
 
     # -- queries -----------------------------------------------------------------------------
@@ -290,6 +292,11 @@ def checked(
     return Add(X, labels, names, checks.sample_weights(sample_weight, k))
 
 
+def held_labels(estimator: EditableEstimator[Any]) -> Array | None:
+    """Sample labels that an estimator holds; None if it is not fitted."""
+    return estimator.editable_.labels if hasattr(estimator, "_living") else None
+
+
 def chosen(estimator: EditableEstimator[Any], ids: Any, *, ordered: bool = True) -> tuple[Id, ...]:
     """The ids of the examples that these ids or this mask select."""
     held = estimator.editable_
@@ -332,9 +339,19 @@ class ScoringClassifier(ClassifierMixin):
         return self._prediction(model, model.mean(self.model_inputs(X)))
 
     def decision_function(self, X: Any) -> Array:
-        """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two. Eq. (4)."""
-        scores: Array = self.frozen_model().mean(self.model_inputs(X))
-        return scores[:, 1] if scores.shape[1] == 2 else scores
+        """The scores, (m, M), columns as in `classes_`; (m,), the second's, if two. Eq. (4).
+
+        A class that was declared and has no example is one below the lowest other, and below zero:
+        it is never predicted. If that is one of two, half the difference of both is returned, which
+        is above zero if the second is predicted.
+        """
+        model = self.frozen_model()
+        known = model.mean(self.model_inputs(X))
+        absent = known.min(axis=1).clip(max=0) - 1
+        scores = shell.in_classes(cast("BaseEstimator", self), model.names, known, absent)
+        if scores.shape[1] != 2:
+            return scores
+        return scores[:, 1] if scores is known else (scores[:, 1] - scores[:, 0]) / 2
 
     @property
     def temperature_(self) -> float:
@@ -352,11 +369,13 @@ class ScoringClassifier(ClassifierMixin):
         least-squares SVM has no variance: sigma_* is zero there. The temperature tau makes these
         probabilities: of predictions made with 80 %, four in five are right. Under tau the labels
         of the examples held are most likely, each left out: the first question after an edit takes
-        about as long as `leave_one_out`. With probability="raw" tau is one.
+        about as long as `leave_one_out`. With probability="raw" tau is one. A class that was
+        declared and has no example has the probability zero: no example speaks for it.
         """
         model, rows = self.frozen_model(), self.model_inputs(X)
         scores, variance = model.mean(rows), self._score_variance(model, rows)
-        return class_probabilities(scores, variance, self.model_temperature(model))
+        chances = class_probabilities(scores, variance, self.model_temperature(model))
+        return shell.in_classes(cast("BaseEstimator", self), model.names, chances, 0.0)
 
 
 class EditableClassifier(ScoringClassifier, EditableEstimator[V]):
@@ -367,13 +386,22 @@ class EditableClassifier(ScoringClassifier, EditableEstimator[V]):
 
     @property
     def classes_(self) -> Array:
-        """The classes that have examples now, (M,), sorted; weight zero does not count."""
-        return np.unique(self.editable_.examples.counted.labels)
+        """The classes that have examples now or were declared, (M,), sorted.
+
+        Examples of weight zero do not count.
+        """
+        return shell.joint_classes(self, np.unique(self.editable_.examples.counted.labels))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """scikit-learn's word for `add`. `classes` may be left out; otherwise y is checked."""
-        checks.check_declared(y, classes)
-        self.add(X, y, sample_weight=sample_weight)
+        """scikit-learn's word for `add`.
+
+        classes : all that may come, or None: new classes are learnt as they come. Those that are
+            declared stay in `classes_` until the next `fit`, with or without examples, and have a
+            column in every answer. They change nothing else
+        """
+        names = checks.declared_classes(y, classes, held_labels(self))
+        with shell.declared_too(self, names):
+            self.add(X, y, sample_weight=sample_weight)
         return self
 
 
@@ -423,11 +451,12 @@ class ChoosingEstimator(EditableEstimator[V]):
     def batch_value(self, choice: Choice, examples: Examples) -> V:
         """The batch fit of examples with these settings."""
 
-    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
+    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> Self:
         super()._learn(X, y, ids, sample_weight)
         rule, counted = self._living.choice.rule, self._living.examples.counted
         if self.kernel is None and rule.mode == "median":
             checks.warn_of_scales(self, leading(counted.X, rule.width))
+        return self
 
     def fresh_value(self, examples: Examples, settings: ModelSettings | None = None) -> V:
         """The batch fit of examples, with these settings or those that the examples choose."""

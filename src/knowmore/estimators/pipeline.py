@@ -13,10 +13,11 @@ from sklearn.utils.metaestimators import available_if
 
 from knowmore._base import Array, by_name, check_aligned, ids_of, is_empty, some
 from knowmore.errors import InvalidInput, InvalidType
-from knowmore.estimators.checks import check_declared
+from knowmore.estimators.checks import declared_classes
 from knowmore.estimators.linear import INSTEAD
-from knowmore.estimators.living import EditableEstimator, chosen
+from knowmore.estimators.living import EditableEstimator, chosen, held_labels
 from knowmore.estimators.maps import Landmarks, landmarks_among
+from knowmore.estimators.shell import declared_too
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,6 +65,9 @@ def living(pipeline: Pipeline) -> LivingPipeline:
     Leave-one-out leaves an example out of the last step only. Parameters and fitted attributes
     (`ids_`, `classes_`, ...) are those of the last step; `n_features_in_` and `feature_names_in_`
     are those of the pipeline.
+
+    A sampler of imbalanced-learn acts when the pipeline is fitted, and not on rows that come later.
+    The rows that it made are nobody's, so `remove`, `replace`, `relabel` and `forget` are refused.
 
     With a `LinearGPClassifier` or `LinearGPRegressor` at the end that was fitted without ids, the
     verbs are `partial_fit`, `forget`, `merge` and `split`, and `leave_one_out` takes rows.
@@ -134,9 +138,20 @@ class LivingPipeline:
         )
 
     def _transformed(self, X: Any, step: int = -1) -> Any:
-        """X as a step sees it, by default the last."""
-        earlier = self.pipeline[:step]
-        return earlier.transform(X) if len(earlier) else X
+        """X as a step sees it, by default the last. Samplers act only in `fit`."""
+        earlier = [one for one in self.pipeline.steps[:step] if not is_sampler(one[1])]
+        return Pipeline(earlier).transform(X) if earlier else X
+
+    def _check_rows(self) -> None:
+        """Raise InvalidInput if rows of the last step are not those that were given."""
+        sampler = next((name for name, one in self.pipeline.steps if is_sampler(one)), None)
+        if sampler is not None:
+            raise InvalidInput(
+                f"The step {sampler!r} is a sampler: the rows that it left, repeated or made of "
+                f"others are numbered anew, so nobody knows whose they are, and nothing was "
+                f"changed. Leave it out, and let GPClassifier(class_weight='balanced') weigh the "
+                f"classes alike. Or change the rows of the last step by its own ids: pipeline[-1]."
+            )
 
     # -- verbs -------------------------------------------------------------------------------
 
@@ -150,25 +165,28 @@ class LivingPipeline:
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None
     ) -> Self:
-        """Learn more rows. `classes` may be left out; otherwise y is checked."""
-        check_declared(y, classes)
-        if hasattr(self.estimator, "add"):
-            self.add(X, y, sample_weight=sample_weight)
-            return self
-        check_aligned(X=X, y=y, sample_weight=sample_weight)
-        if not is_empty(X, y):
-            self.estimator.partial_fit(self._transformed(X), y, sample_weight=sample_weight)
+        """Learn more rows. `classes` are declared to the last step, as by its own `partial_fit`."""
+        names = declared_classes(y, classes, held_labels(self.estimator))
+        with declared_too(self.estimator, names):
+            if hasattr(self.estimator, "add"):
+                self.add(X, y, sample_weight=sample_weight)
+                return self
+            check_aligned(X=X, y=y, sample_weight=sample_weight)
+            if not is_empty(X, y):
+                self.estimator.partial_fit(self._transformed(X), y, sample_weight=sample_weight)
         return self
 
     @_if_last_has("remove")
     def remove(self, ids: Any) -> Self:
         """Forget these examples exactly: ids, or a Boolean mask in the order of `ids_`."""
+        self._check_rows()
         self.estimator.remove(ids)
         return self
 
     @_if_last_has("replace")
     def replace(self, ids: Any, X: Any, y: Any = None) -> Self:
         """Give these examples other features X (k, d), and other labels unless y is None."""
+        self._check_rows()
         rows = by_name("X", X, chosen(self.estimator, ids), ids)
         self.estimator.replace(ids, self._transformed(rows), y)
         return self
@@ -176,6 +194,7 @@ class LivingPipeline:
     @_if_last_has("relabel")
     def relabel(self, ids: Any, y: Any = None) -> Self:
         """Give these examples other labels."""
+        self._check_rows()
         self.estimator.relabel(ids, y)
         return self
 
@@ -195,6 +214,7 @@ class LivingPipeline:
         check_aligned(X=X, y=y, sample_weight=sample_weight)
         if is_empty(X, y):
             return self
+        self._check_rows()
         for at, (name, step) in enumerate(self.pipeline.steps[:-1]):
             if isinstance(step, Landmarks) and (
                 ids := landmarks_among(step, self._transformed(X, at))
@@ -233,6 +253,11 @@ class LivingPipeline:
                 "different features. Fit these steps once, and give each pipeline a copy of them."
             )
         return other.estimator
+
+
+def is_sampler(step: Any) -> bool:
+    """Whether a step chooses or makes rows, as those of imbalanced-learn do, when it is fitted."""
+    return hasattr(step, "fit_resample")
 
 
 def _content(step: Any) -> str:

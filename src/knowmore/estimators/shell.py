@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from knowmore._base import Names, Unfitted, is_count, moment, some
+from knowmore._base import Array, Names, Unfitted, is_count, moment, read_only, some
 from knowmore.errors import InvalidInput
 
 E = TypeVar("E", bound=BaseEstimator)
@@ -55,6 +55,9 @@ def fit_copy(estimator: E, fit: Callable[[E], T], unless: str | None = None) -> 
         return None
     copy = object.__new__(type(estimator))
     copy.__dict__.update(vars(estimator))
+    if unless is None:
+        # A fit from scratch.
+        vars(copy).pop("_declared", None)
     result = fit(copy)
     parameters = estimator.get_params(deep=False)
     attributes = {name: value for name, value in vars(copy).items() if name not in parameters}
@@ -109,9 +112,64 @@ def note_names(estimator: BaseEstimator, names: Names) -> None:
         vars(estimator)["feature_names_in_"] = np.array(names, dtype=object)
 
 
+def declared(estimator: BaseEstimator) -> Array | None:
+    """The classes that were declared, sorted, whether they have examples or not; None: none."""
+    return cast("Array | None", vars(estimator).get("_declared"))
+
+
+def declare(estimator: BaseEstimator, classes: Array | None) -> None:
+    """Declare these classes, too, until the next `fit`."""
+    if classes is not None and len(classes):
+        vars(estimator)["_declared"] = read_only(joint_classes(estimator, classes))
+
+
+class declared_too:  # noqa: N801  it is used like a function
+    """A block in which an estimator learns: these classes are declared, too, unless it raises."""
+
+    __slots__ = ("_before", "_classes", "_estimator")
+
+    def __init__(self, estimator: BaseEstimator, classes: Array | None) -> None:
+        self._estimator, self._classes = estimator, classes
+        self._before = declared(estimator)
+
+    def __enter__(self) -> None:
+        declare(self._estimator, self._classes)
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None and self._classes is not None:
+            vars(self._estimator).pop("_declared", None)
+            if self._before is not None:
+                vars(self._estimator)["_declared"] = self._before
+
+
+def joint_classes(estimator: BaseEstimator, names: Array) -> Array:
+    """These classes and those that were declared, (C,), sorted.
+
+    Once no example was left, labels may have come to be of another type. Then none is declared.
+    """
+    known = declared(estimator)
+    if known is None or (len(names) and known.dtype.kind != names.dtype.kind):
+        return np.unique(names)
+    return np.union1d(known, names) if len(names) else known.copy()
+
+
+def in_classes(estimator: BaseEstimator, names: Array, values: Array, absent: Any) -> Array:
+    """Values (m, M) in the order of the classes `names` as columns of all classes, (m, C).
+
+    absent : what a class without an example has, a number or (m,)
+    """
+    classes = joint_classes(estimator, names)
+    if len(classes) == len(names):
+        return values
+    found = np.empty((len(values), len(classes)))
+    found.T[:] = absent
+    found[:, np.searchsorted(classes, names)] = values
+    return found
+
+
 def note_as(estimator: BaseEstimator, like: BaseEstimator) -> None:
-    """Note the number and names of the columns that another estimator was fitted to."""
-    noted = ("n_features_in_", "feature_names_in_", "_names_in")
+    """Note the columns that another estimator was fitted to, and the classes declared to it."""
+    noted = ("n_features_in_", "feature_names_in_", "_names_in", "_declared")
     vars(estimator).update({name: vars(like)[name] for name in noted if name in vars(like)})
 
 

@@ -6,22 +6,26 @@ Its kernel is a tree of few kinds of nodes, which ONNX and JavaScript both know.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 from sklearn.gaussian_process import kernels as sk
+from sklearn.pipeline import Pipeline
 
-from knowmore._base import Array, Frozen, is_count
+from knowmore._base import Array, Frozen, is_count, is_missing
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators import (
     GPClassifier,
     GPRegressor,
     LinearGPClassifier,
     LinearGPRegressor,
+    LivingPipeline,
     LSSVMClassifier,
     names_in,
 )
+from knowmore.export.encoded import Encoded
+from knowmore.export.stages import Field, Input, Stage, distinct, stages
 from knowmore.kernels import (
     AnyKernel,
     ChiSquared,
@@ -29,6 +33,7 @@ from knowmore.kernels import (
     HistogramIntersection,
 )
 from knowmore.models import KernelModel, LinearModel, expansion
+from knowmore.tables import Encoding, TableEncoder
 
 # exp(-z) is zero from here on, times any power of z.
 VANISHED = 1e4
@@ -123,7 +128,7 @@ def is_stored(model: Any) -> bool:
 @final
 @dataclass(frozen=True, eq=False)
 class Description(Frozen):
-    """A model of d features with M columns of scores. For a row x:
+    """A model of d features with M columns of scores. For a row x, after the stages `before`:
 
         k = kappa(x, X), (n,)              or, if `kernel` is None, k = x - X[0], (d,)
         scores = k'A + b, (M,)
@@ -135,7 +140,8 @@ class Description(Frozen):
     Without a variance it is zero in this formula.
 
     kind : the name of the estimator
-    columns : names of the features, (d,)
+    columns : names of what the file takes: of the features, (d,), if nothing is before the model
+    before : what turns that into the features, one stage after the other
     classes : (M,), or None for a regressor
     flat : whether a target is a number, not a row of M of them
     kernel, X (n, d), A (n, M), b (M,), noise : as above
@@ -147,6 +153,7 @@ class Description(Frozen):
 
     kind: str
     columns: tuple[str, ...]
+    before: tuple[Stage, ...]
     classes: Array | None
     flat: bool
     kernel: Node | None
@@ -158,48 +165,94 @@ class Description(Frozen):
     squares: Array
     temperature: float
 
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """What a graph of it takes."""
+        if self.before:
+            return self.before[0].inputs(self.columns)
+        return (Input("X", "float64", (len(self.columns),)),)
 
-def describe(estimator: Any) -> Description:
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """What a form asks for in each column."""
+        plain = (Field(),) * len(self.columns)
+        decisive = (stage.fields(self.columns) for stage in self.before if not stage.by_column)
+        return next(decisive, plain)
+
+    @property
+    def start(self) -> list[Any]:
+        """What a form begins with: about the mean of the examples; None where it is blank."""
+        row = self.X.mean(axis=0)
+        for stage in reversed(self.before):
+            row = stage.back(row)
+        return [None if is_missing(one) else one for one in row.tolist()]
+
+
+def describe(estimator: Any, *, variance: bool = True) -> Description:
     """The arrays by which a fitted estimator predicts.
 
     estimator : GPClassifier, GPRegressor, LSSVMClassifier, LinearGPClassifier or LinearGPRegressor,
-        or what `knowmore.open` returns if it holds one of these
+        a Pipeline that ends in one of these, or what `knowmore.open` returns if it holds one
+    variance : whether to describe the variance, if it has one
 
     >>> describe(GPClassifier().fit([[0.0], [1.0]], ["a", "b"])).kernel
     Node(kind='matern-1/2', numbers=(2.0,), parts=())
     """
-    own = _exportable(estimator)
-    model, columns = own.frozen_model(), column_names(estimator)
-    with_variance = type(own) in _WITH_VARIANCE
+    earlier, own = _exportable(estimator)
+    model = own.frozen_model()
+    before = tuple(stage for step in earlier for stage in _stages(step))
+    columns = (before[0].names if before else None) or column_names(estimator)
+    with_variance = variance and type(own) in _WITH_VARIANCE
     parts = _of_kernel_model(model, with_variance) if model.has_gram else _of_linear_model(model)
     classes, temperature = (model.names, own.temperature_) if model.classes else (None, 1.0)
-    return Description(type(own).__name__, columns, classes, *(*parts, temperature))
+    found = Description(type(own).__name__, columns, before, classes, *(*parts, temperature))
+    return found if with_variance else replace(found, R=None)
 
 
-def _exportable(estimator: Any) -> Any:
-    """The estimator, or the estimator of a store; raises InvalidType if it is of another kind."""
-    estimator = estimator.estimator if is_stored(estimator) else estimator
+def _exportable(estimator: Any) -> tuple[list[Any], Any]:
+    """The steps before an estimator, and the estimator; raises InvalidType if it is another kind.
+
+    estimator : perhaps at the end of a pipeline, or in a store
+    """
+    own = estimator.estimator if is_stored(estimator) else _pipeline(estimator)
+    earlier: list[Any] = []
+    if isinstance(own, Pipeline):
+        earlier, own = [step for _, step in own.steps[:-1]], own[-1]
+    elif is_stored(estimator) and estimator.table is not None:
+        earlier = [estimator.table]
     # By the exact type: a subclass may predict in another way.
-    if type(estimator) in _KINDS:
-        return estimator
+    if type(own) in _KINDS:
+        return earlier, own
+    where = "" if own is estimator else f" at the end of a {type(estimator).__name__}"
     raise InvalidType(
-        f"{type(estimator).__name__} cannot be exported as a formula. Those that can are "
+        f"{type(own).__name__}{where} cannot be exported as a formula. Those that can are "
         f"GPClassifier, GPRegressor, LSSVMClassifier, LinearGPClassifier and LinearGPRegressor, "
-        f"fitted and outside of any pipeline."
+        f"fitted, alone or at the end of a Pipeline."
     )
 
 
-def check_size(estimator: Any, what: str, most: int) -> None:
+def _stages(step: Any) -> tuple[Stage, ...]:
+    if isinstance(step, TableEncoder):
+        step = step.encoding_
+    return (Encoded(step),) if isinstance(step, Encoding) else stages(step)
+
+
+def _pipeline(estimator: Any) -> Any:
+    return estimator.pipeline if isinstance(estimator, LivingPipeline) else estimator
+
+
+def check_size(estimator: Any, what: str, most: int, *, variance: bool = True) -> None:
     """Raise InvalidInput if the numbers of a kernel model take more than so many bytes.
 
     what : the kind of file, to begin a sentence with
+    variance : whether it has its variance
     """
-    estimator = _exportable(estimator)
-    model = estimator.frozen_model()
+    _, own = _exportable(estimator)
+    model = own.frozen_model()
     if not model.has_gram:
         return
     n, d = model.examples.X.shape
-    triangle = n**2 if type(estimator) in _WITH_VARIANCE else 0
+    triangle = n**2 if variance and type(own) in _WITH_VARIANCE else 0
     if (size := 8 * (n * (d + len(model.names)) + triangle)) > most:
         raise InvalidInput(
             f"{what} holds at most {most / 1e9:.1f} GB of numbers, but this model of {n:,} "
@@ -229,30 +282,18 @@ def _of_linear_model(model: LinearModel) -> tuple[Any, ...]:
 
 
 def column_names(model: Any) -> tuple[str, ...]:
-    """A name for each feature of an estimator or store, all different; x0, x1, ... if it has none.
+    """A name for each feature of an estimator, pipeline or store, all different; by default x0, x1.
 
     An estimator knows those of the table it was fitted to, a file those that its rows came with.
     """
-    estimator, names = model, None
+    estimator, names = _pipeline(model), None
+    if isinstance(estimator, Pipeline):
+        steps = (step for _, step in estimator.steps)
+        estimator = next(step for step in steps if step not in (None, "passthrough"))
+        names = getattr(estimator, "feature_names_in_", None)
     if is_stored(model):
         estimator, names = model.estimator, model.notes.get("columns")
     names = names_in(estimator) if names is None else tuple(names)
     if names is None or is_count(names):
         return tuple(f"x{j}" for j in range(estimator.n_features_in_))
     return tuple(distinct([str(name) for name in names]))
-
-
-def distinct(names: list[str], taken: tuple[str, ...] = ()) -> list[str]:
-    """The names, each with as many underscores behind it as it takes to be different.
-
-    >>> distinct(["id", "a", "a"], ("id",))
-    ['id_', 'a', 'a_']
-    """
-    found: list[str] = []
-    used = {*taken}
-    for name in names:
-        while name in used:
-            name += "_"
-        used.add(name)
-        found.append(name)
-    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from base64 import b64encode
+from dataclasses import asdict
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
@@ -20,6 +21,7 @@ from knowmore.export.description import (
     check_size,
     describe,
 )
+from knowmore.tables import BLANKS
 
 # Browsers hold no longer text than half a gigabyte. Four characters are three bytes, and of the
 # factor only a triangle is written, so that this fills half of it.
@@ -93,9 +95,13 @@ def _plain(of: Description) -> dict[str, Any]:
     return {
         "kind": of.kind,
         "columns": of.columns,
+        "fields": [asdict(field) for field in of.fields],
+        "blanks": sorted(BLANKS),
+        "before": [stage.to_dict() for stage in of.before],
         "classes": None if of.classes is None else [_label(one) for one in of.classes.tolist()],
         "flat": of.flat,
         "n": len(of.X),
+        "d": of.X.shape[1],
         "width": len(of.b),
         "kernel": None if of.kernel is None else of.kernel.to_dict(),
         "noise": of.noise,
@@ -103,7 +109,7 @@ def _plain(of: Description) -> dict[str, Any]:
         "lower": lower,
         "vanished": VANISHED,
         # What the form begins with.
-        "start": of.X.mean(axis=0).tolist(),
+        "start": of.start,
         **{name: _base64(getattr(of, name)) for name in ("X", "A", "b", "squares")},
         "R": None if triangle is None else _base64(triangle),
     }

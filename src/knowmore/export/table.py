@@ -24,7 +24,8 @@ from knowmore._base import (
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators import EditableEstimator
 from knowmore.examples import Examples
-from knowmore.export.description import column_names, distinct, is_stored
+from knowmore.export.description import column_names, is_stored
+from knowmore.export.stages import distinct
 from knowmore.models import LeftOut
 
 _FORMS = (".csv", ".parquet")

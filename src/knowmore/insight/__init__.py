@@ -3,6 +3,10 @@
 The answers follow every edit at no extra cost: they use what the model holds anyway.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from knowmore.insight.asking import LINEAR as LINEAR
 from knowmore.insight.asking import WITH_VARIANCE as WITH_VARIANCE
 from knowmore.insight.asking import count_of as count_of
@@ -19,9 +23,12 @@ from knowmore.insight.displays import (
 from knowmore.insight.explain import Explanation, FeatureExplanation, Transfer, explain, transfer
 from knowmore.insight.grounds import Grounds, grounds
 from knowmore.insight.novelty import Novelty, novelty
-from knowmore.insight.suggest import Suggestion, SuggestQuery, suggest
+from knowmore.insight.suggest import Suggestion, suggest
 from knowmore.insight.suspects import Suspects, suspects
 from knowmore.insight.tune import Tuned, due, tune
+
+if TYPE_CHECKING:
+    from knowmore.insight.strategy import SuggestQuery
 
 __all__ = [
     "Calibrated",
@@ -52,3 +59,12 @@ __all__ = [
     "transfer",
     "tune",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # It loads scikit-activeml where that is installed, which nothing else needs.
+    if name != "SuggestQuery":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from knowmore.insight.strategy import SuggestQuery
+
+    return SuggestQuery

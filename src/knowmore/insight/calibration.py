@@ -14,6 +14,7 @@ import numpy as np
 
 from knowmore._base import Array, TableAnswer, whole_number
 from knowmore.errors import InvalidInput, InvalidType, NoExamples
+from knowmore.estimators import in_classes
 from knowmore.insight.asking import (
     WITH_VARIANCE,
     asked,
@@ -57,7 +58,7 @@ class Calibrated:
 
     @property
     def classes_(self) -> Array:
-        """The classes that have examples now, (M,), sorted."""
+        """The classes that have examples now or were declared, (M,), sorted."""
         return np.asarray(self.estimator.classes_)
 
     def predict(self, X: Any) -> Array:
@@ -77,7 +78,8 @@ class Calibrated:
         """Calibrated probabilities, (m, M), columns as in `classes_`."""
         X = inputs(self.estimator, X)
         gp, temperature = self.current()
-        return class_probabilities(gp.mean(X), gp.variance(X), temperature)
+        chances = class_probabilities(gp.mean(X), gp.variance(X), temperature)
+        return in_classes(last_step(self.estimator), gp.names, chances, 0.0)
 
     def current(self, *rows: Any) -> tuple[Any, float]:
         """The current model and its temperature. An earlier model is not kept alive for it."""

@@ -10,24 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from numbers import Real
 from typing import Any, final
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import _safe_indexing
 
 from knowmore._base import (
     Array,
     TableAnswer,
     a_type,
-    as_array,
     cached_property,
     choice,
-    flag,
-    is_missing,
-    one_each,
-    shape_of,
     whole_number,
 )
 from knowmore.errors import InvalidInput, InvalidType
@@ -112,11 +104,11 @@ def suggest(
         3  0.4226  unlike what is known: standard deviation 0.65
         4  0.4111  unlike what is known: standard deviation 0.64
     """
-    gp, criterion = _asked(model, criterion)
+    gp, criterion = criterion_for(model, criterion)
     X = inputs(model, X_pool, "X_pool")
     _check_following(following, gp, X)
     count = whole_number("n", n, 1, X.shape[0])
-    found = _picks(gp, X, count, criterion, random_state, following)
+    found = picks(gp, X, count, criterion, random_state, following)
     rows, values, reasons = zip(*((i, v[i], reason) for i, v, reason in found), strict=True)
     return Suggestion(np.array(rows), np.array(values), reasons, criterion)
 
@@ -129,7 +121,7 @@ def _check_following(following: Following | None, gp: Any, X: Any) -> None:
         raise InvalidInput("following is of another model or of other rows. Let it follow first.")
 
 
-def _asked(model: Any, criterion: str | None) -> tuple[Any, str]:
+def criterion_for(model: Any, criterion: str | None) -> tuple[Any, str]:
     """The Gaussian process of a fitted estimator, and the criterion, if it applies to it."""
     if isinstance(criterion, str) and criterion in _WITHDRAWN:
         raise InvalidInput(
@@ -154,12 +146,12 @@ def _asked(model: Any, criterion: str | None) -> tuple[Any, str]:
     return gp, criterion
 
 
-def _picks(
+def picks(
     gp: Any,
     X: Any,
     n: int,
     criterion: str,
-    random_state: int | None,
+    random_state: Any,
     following: Following | None = None,
 ) -> Iterator[tuple[int, Array, str]]:
     """Choose greedily, one row of X (u, d) after the other: yield the row, all values, the reason.
@@ -194,7 +186,7 @@ def _values(criterion: str, pool: _Pool) -> Array:
     if criterion == "margin":
         return np.asarray(-apart / np.sqrt(pool.variance))
     doubt = np.maximum(1 - apart / 2, _LEAST_DOUBT)
-    # `_asked` refuses this criterion for forests.
+    # `criterion_for` refuses this criterion for forests.
     assert pool.only is not None
     return np.asarray(doubt * pool.only.reduction(doubt))
 
@@ -387,107 +379,3 @@ class _Pool:
             for leaf, rows in tree:
                 for here in np.flatnonzero(rows == p).tolist():
                     leaf.pick(here, label)
-
-
-# -- for scikit-activeml -------------------------------------------------------------------------
-
-
-@final
-@dataclass(eq=False, repr=False)
-class SuggestQuery(BaseEstimator):
-    """A pool-based query strategy as scikit-activeml calls them: `query(X, y, clf, ...)`.
-
-    `clf` is an estimator of knowmore itself, without a wrapper. Wrappers around strategies that
-    insist on scikit-activeml's own class take it after
-    `skactiveml.base.SingleAnnotatorPoolQueryStrategy.register(SuggestQuery)`.
-
-    Parameters
-    ----------
-    criterion : one of `suggest`; None is the best that the model has
-    missing_label : what y holds where there is no label yet: NaN or None, which are the same here,
-        a string or a number
-    random_state : a seed for the criterion "random"
-
-    Examples
-    --------
-    >>> from knowmore import GPClassifier
-    >>> X, y = np.array([[0.0], [1.0], [2.0], [9.0]]), np.array([0.0, 1.0, np.nan, np.nan])
-    >>> SuggestQuery("variance").query(X, y, GPClassifier())
-    array([3])
-    """
-
-    criterion: str | None = None
-    missing_label: Any = np.nan
-    random_state: int | None = None
-
-    def query(
-        self,
-        X: Any,
-        y: Any,
-        clf: Any,
-        fit_clf: bool = True,
-        candidates: Any = None,
-        batch_size: int = 1,
-        return_utilities: bool = False,
-    ) -> Array | tuple[Array, Array]:
-        """Which samples to label next, (batch_size,), the most useful first.
-
-        X (n, d) and y (n,) are all samples and their labels where known. `clf` is fitted to these,
-        or used as given. `candidates`: row numbers of X, by default those without a label; or
-        separate inputs (u, d), to which the answer then refers. The utilities (batch_size, n) or
-        (batch_size, u) are the values at each pick, NaN where there is none.
-        """
-        labels, n = as_array("y", y), (*shape_of("X", X), 0)[0]
-        one_each("y", labels.shape, n)
-        missing = _missing(labels, self.missing_label)
-        model, with_utilities = clf, flag("return_utilities", return_utilities)
-        if flag("fit_clf", fit_clf):
-            if not isinstance(clf, BaseEstimator):
-                raise InvalidType(f"clf is {a_type(clf)}. Give an estimator, as GPClassifier().")
-            if missing.all():
-                raise InvalidInput("y has no label yet. Label a first example by hand.")
-            held = np.flatnonzero(~missing)
-            model = clone(clf).fit(_safe_indexing(X, held), np.array(labels[held].tolist()))
-        gp, criterion = _asked(model, self.criterion)
-        if len(shape_of("candidates", candidates)) > 1:
-            X, n = candidates, np.shape(candidates)[0]
-            rows = np.arange(n)
-        else:
-            rows = _rows(np.flatnonzero(missing) if candidates is None else candidates, n)
-            X = _safe_indexing(X, rows)
-        pool = inputs(model, X, "The set of candidates")
-        count = whole_number("batch_size", batch_size, 1, pool.shape[0])
-        found = _picks(gp, pool, count, criterion, self.random_state)
-        picked, values, _ = zip(*found, strict=True)
-        indices = rows[list(picked)]
-        if not with_utilities:
-            return indices
-        utilities = np.full((count, n), np.nan)
-        utilities[:, rows] = values
-        return indices, utilities
-
-
-def _rows(candidates: Any, n: int) -> Array:
-    """Candidates as row numbers of X, (u,)."""
-    rows = np.asarray(candidates)
-    if rows.size == 0:
-        raise InvalidInput("The set of candidates is empty. Give rows, or leave labels missing.")
-    is_rows = rows.ndim == 1 and np.issubdtype(rows.dtype, np.integer)
-    if not is_rows or len(np.unique(rows)) < len(rows) or rows.min() < 0 or rows.max() >= n:
-        found = f"{np.array2string(rows, threshold=6)}, {rows.dtype} of shape {rows.shape}"
-        raise InvalidInput(
-            f"candidates are {found}. Give inputs (u, d), or row numbers (u,) of X, each once, "
-            f"from 0 to {n - 1}; for a mask np.flatnonzero(mask)."
-        )
-    return rows
-
-
-def _missing(labels: Array, label: Any) -> Array:
-    """A mask of the rows without a label, (n,)."""
-    if is_missing(label):
-        found = [is_missing(one) for one in labels.tolist()]
-    elif isinstance(label, (str, Real)):
-        found = [not is_missing(one) and one == label for one in labels.tolist()]
-    else:
-        raise InvalidInput(f"missing_label={label!r}. Give NaN, None, a string or a number.")
-    return np.array(found, dtype=bool)

@@ -219,7 +219,7 @@ def _judged(estimator: Any, frozen: Any, left: Unseen) -> Suspects:
     gaussian = isinstance(estimator, WITH_VARIANCE)
     trial, temperature = left.trial(gaussian=gaussian), estimator.model_temperature(frozen)
     odds, rate = _odds(trial)
-    if frozen.has_gram and frozen.coding is one_vs_all:
+    if frozen.has_gram and frozen.coding == one_vs_all:
         odds = np.minimum(odds, _odds(unseen(robust_model(frozen)).trial(gaussian=gaussian))[0])
     # A bias prefers the more frequent class even where no other example is near.
     own = scores[np.arange(len(labels)), left.codes]

@@ -79,8 +79,17 @@ class Cholesky(Factor):
     # The diagonal of the inverse of the leading block that an append began with, if it was asked.
     head: Array | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.dtype, [panel.rows(count) for panel, count in self.filled()])
+    def __getstate__(self) -> dict[str, Any]:
+        """The rows of each panel, (count, start + count)."""
+        blocks = [panel.rows(count) for panel, count in self.filled()]
+        return {"dtype": self.dtype.str, "blocks": blocks}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        factor = Cholesky(np.dtype(state["dtype"]))
+        for rows in state["blocks"]:
+            Y, L22 = np.hsplit(rows, [factor.size])
+            factor = factor.with_rows(Y.T, L22)
+        vars(self).update(vars(factor))
 
     def lower(self) -> Array:
         """L as one array (n, n)."""
@@ -299,15 +308,6 @@ class Cholesky(Factor):
         """Each panel from the given one on, with the number of its rows that are ours."""
         for panel in self.panels[first:]:
             yield panel, min(PANEL, self.size - panel.start)
-
-
-def _restore(dtype: np.dtype[Any], blocks: list[Array]) -> Cholesky:
-    """A factor from the rows of its panels."""
-    factor = Cholesky(dtype)
-    for rows in blocks:
-        Y, L22 = np.hsplit(rows, [factor.size])
-        factor = factor.with_rows(Y.T, L22)
-    return factor
 
 
 def _less_square(A: Array, Y: Array) -> Array:

@@ -183,13 +183,14 @@ class Sums(Frozen):
         """For pickles: no single row is in them, and nothing that depends on the history."""
         # Sums of no rows need no words.
         words = self.words if self.groups else None
-        held = self.grid, dict(self.groups), self.log_weights, words
+        # Pairs: in some formats only text can be a key.
+        held = self.grid, [*self.groups.items()], self.log_weights, words
         return dict(zip(("grid", "groups", "log_weights", "words"), held, strict=True))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         words = state.pop("words")
         products = Products() if words is None else Products.summed(words)
-        locked = {key: read_only(group) for key, group in state["groups"].items()}
+        locked = {key: read_only(group) for key, group in state["groups"]}
         super().__setstate__(state | {"groups": MappingProxyType(locked), "products": products})
 
     # -- facts about the rows -----------------------------------------------------------------

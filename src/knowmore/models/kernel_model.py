@@ -138,7 +138,7 @@ class KernelModel(Frozen):
         known, asked = vars(self).get("half", self.head), vars(self).get("asked")
         covariance, known = self.covariance.carry(examples, known, since, asked)
         coded, complete = None, len(self.coded.basis) == len(self.examples)
-        if self.coding is one_vs_all and complete and examples.labelled_as(self.examples):
+        if self.coding == one_vs_all and complete and examples.labelled_as(self.examples):
             coded = self.coded.edited(since[0], examples.labels[len(examples) - since[1] :])
         coded = self.coding(examples) if coded is None else coded
         stay = _unchanged(self.examples, examples, since[0], len(known))

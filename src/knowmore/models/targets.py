@@ -218,9 +218,23 @@ class PlainCoding(Coding):
     def __repr__(self) -> str:
         return self.__name__
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PlainCoding) and self.__name__ == other.__name__
+
+    def __hash__(self) -> int:
+        return hash(self.__name__)
+
     def __reduce__(self) -> str:
         # Pickles name it, like a function.
         return self.__name__
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Its name, for formats that know no names of values; it then is an equal coding."""
+        return {"name": self.__name__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        known = {one.__name__: one for one in globals().values() if isinstance(one, PlainCoding)}
+        vars(self).update(vars(known[state["name"]]))
 
 
 @PlainCoding

@@ -31,7 +31,7 @@ trees of a million examples that nobody made up are less than half as deep.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from typing import Any, final
 
@@ -139,14 +139,13 @@ class Members(Frozen):
         order = columns[-1].argsort(kind="stable")
         return cls(*(column[order] for column in columns))
 
-    @classmethod
-    def restored(cls, *columns: Array) -> Members:
-        """Members from a pickle."""
-        reserve_serials(columns[-1])
-        return cls(*columns)
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields, without what is derived from them."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Members.restored, self.columns
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        reserve_serials(self.serials)
 
     def __len__(self) -> int:
         return len(self.serials)

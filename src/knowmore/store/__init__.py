@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from knowmore.store.browsing import to_sqlite
+from knowmore.store.cells import notes_of as notes_of
 from knowmore.store.changing import EditContext as EditContext
 from knowmore.store.file import PATIENCE
 from knowmore.store.journal import FORGETS as FORGETS
@@ -19,6 +20,7 @@ from knowmore.store.work import TUNE as TUNE
 from knowmore.store.work import Forgotten, Preview, Record, Status
 from knowmore.store.work import content as content
 
+# Not `open`: `from knowmore.store import *` would replace the builtin.
 __all__ = [
     "KINDS",
     "Entry",
@@ -30,7 +32,6 @@ __all__ = [
     "Status",
     "Store",
     "load",
-    "open",
     "restore",
     "restore_schema",
     "save",

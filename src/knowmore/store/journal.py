@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
-from json import loads
+from json import dumps, loads
 from typing import Any, Final, NamedTuple, final
 
 from knowmore._base import Id
@@ -43,6 +43,8 @@ from knowmore.store.kinds import id_text, read_id, string
 FORGETS = ("forget", "remove-support")
 # The facts that an entry notes if it changes one of them.
 SETTINGS = ("parameters", "columns", "labels", "state")
+# Those that stay when all vectors are made anew from their cells.
+PARAMETERS = ("parameters", "labels")
 
 
 class Version(NamedTuple):
@@ -307,6 +309,18 @@ class Journal:
         """Delete the settings of all entries: the examples of then had chosen some of them."""
         entries = self.file.rows("journal", "WHERE before IS NOT NULL OR after IS NOT NULL")
         self.file.replace("journal", [(*row[:5], None, None) for row in entries])
+
+    def keep_parameters(self) -> None:
+        """Delete the settings of all entries but for parameters: columns are others now."""
+
+        def kept(text: str | None) -> str | None:
+            facts = {} if text is None else loads(text)
+            return dumps({name: facts[name] for name in PARAMETERS if name in facts})
+
+        entries = self.file.rows("journal", "WHERE before IS NOT NULL OR after IS NOT NULL")
+        with self.file.understood("journal"):
+            new = [(*row[:5], kept(row[5]), kept(row[6])) for row in entries]
+        self.file.replace("journal", new)
 
     def delete_versions(self, versions: Sequence[Version]) -> None:
         """Delete versions, and the vectors that no other version has."""

@@ -35,6 +35,9 @@ from knowmore.errors import InvalidInput, InvalidType
 from knowmore.estimators import (
     EditableEstimator,
     LinearGP,
+    class_labels,
+    declare,
+    declared,
     names_in,
     noise_setting,
     note_names,
@@ -184,12 +187,15 @@ def blank(estimator: Any) -> Any:
 def columns(estimator: Any) -> dict[str, Any]:
     """The number and the names of the columns of X, as JSON can write them.
 
-    "width" is how many of them the kernel sees: the others may be scores of a source.
+    "width" is how many of them the kernel sees: the others may be scores of a source. "classes" are
+    those that were declared, if any.
     """
     count, source = int(estimator.n_features_in_), getattr(estimator, "source_", None)
     beside = isinstance(source, Scores) and source.of is None
     width = count - len(source.classes_) if beside else count  # type: ignore[union-attr]
-    return {"count": count, "names": plain(names_in(estimator)), "width": width}
+    found = {"count": count, "names": plain(names_in(estimator)), "width": width}
+    classes = declared(estimator)
+    return found if classes is None else found | {"classes": plain(classes.tolist())}
 
 
 def set_columns(estimator: Any, found: dict[str, Any]) -> None:
@@ -201,6 +207,9 @@ def set_columns(estimator: Any, found: dict[str, Any]) -> None:
         raise ValueError(f"{count} features")
     estimator.n_features_in_ = count
     note_names(estimator, names)
+    if "classes" in found:
+        classes = valued(found["classes"])
+        declare(estimator, class_labels(classes, len(classes), None))
 
 
 def name_columns(estimator: Any, names: Sequence[Hashable]) -> None:

@@ -44,12 +44,13 @@ from knowmore._base import File as Name
 from knowmore._living import Living
 from knowmore.edits import Add, Relabel, Remove
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
-from knowmore.estimators import LinearGP, fitted
+from knowmore.estimators import LinearGP, declared, fitted
 from knowmore.examples import Examples, new_serials
 from knowmore.kernels import describe_difference
 from knowmore.models import Forest, beside_rows, max_variance
 from knowmore.store import kinds
 from knowmore.store.cache import FactorCache, read_arrays, read_sums, write_arrays, write_sums
+from knowmore.store.cells import ENCODED, columns_of, table_of
 from knowmore.store.changing import Change, next_id
 from knowmore.store.file import (
     TABLES,
@@ -182,6 +183,8 @@ def digest(estimator: Any) -> str:
     if kind not in kinds.LIVING:
         raise damaged(Path(kind), "a source is a classifier")
     settings = {"kind": kind, "parameters": kinds.parameters(estimator)}
+    if (classes := declared(estimator)) is not None:
+        settings["classes"] = kinds.plain(classes.tolist())
     mark = blake2b(dumps(settings | kinds.state(estimator)).encode(), digest_size=32)
     if kinds.capabilities(kind).has_sums:
         mark.update(estimator.digest().encode())
@@ -240,7 +243,9 @@ def _fitted(
 ) -> Any:
     """The estimator with these versions, which are in the order of their vectors."""
     if before is not None and (
-        not before.fitted or before.facts["parameters"] != facts["parameters"]
+        not before.fitted
+        or before.facts["parameters"] != facts["parameters"]
+        or before.facts.get(ENCODED) != facts.get(ENCODED)
     ):
         before = None
     can = kinds.capabilities(facts["kind"])
@@ -264,6 +269,9 @@ def fresh(file: File, facts: dict[str, Any], versions: Sequence[Version]) -> tup
     If `facts` have no state, the examples choose it.
     """
     live = live_versions(versions)
+    if facts["columns"] is None and (table := table_of(facts)) is not None:
+        # The examples came back to an empty file.
+        facts = facts | {"columns": columns_of(table)}
     estimator = kinds.unfitted(facts["kind"], facts["parameters"])
     attach(file, estimator, facts)
     kinds.set_columns(estimator, facts["columns"])

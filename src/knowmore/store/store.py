@@ -18,7 +18,7 @@ from sklearn.base import clone
 from knowmore._base import Array, Id, a_type, check_name, number
 from knowmore.edits import Add
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NoExamples, warn
-from knowmore.estimators import ChoosingEstimator
+from knowmore.estimators import ChoosingEstimator, declare, declared_classes
 from knowmore.examples import Examples, array_of_ids
 from knowmore.models import LeftOut, beside_rows
 from knowmore.store import kinds, state, verification
@@ -31,6 +31,7 @@ from knowmore.store.cache import (
     write_memo,
     write_sums,
 )
+from knowmore.store.cells import ENCODED, cells_with, columns_of, table_of
 from knowmore.store.file import PATIENCE, File, Row, check_size, is_there
 from knowmore.store.journal import (
     FORGETS,
@@ -58,6 +59,7 @@ from knowmore.store.work import (
     status,
     staying,
 )
+from knowmore.tables import Cell, Encoding, cells_of
 
 # Verbs of estimators that would change the copy in memory alone.
 _REFUSED: Final = {
@@ -361,13 +363,29 @@ class Store:
         thumbnails : a small picture of each, as bytes of an image file
         columns : the names of the columns of X, if it is an array; a table brings its own
         """
+        about = About(contributor, origins, contents, thumbnails)
+        return self._add(X, y, ids, sample_weight, about, columns)
+
+    def _add(
+        self,
+        X: Any,
+        y: Any,
+        ids: Any,
+        sample_weight: Any,
+        about: About,
+        columns: Sequence[Hashable] | None = None,
+        classes: Any = None,
+    ) -> Array:
         with self.session.lock, self.session.editing() as work:
             context = work.context
+            labels = context.estimator.editable_.labels if context.fitted else None
+            names = declared_classes(y, classes, labels)
             given, next_id = context.numbered(X, y, ids, sample_weight)
             change = context.add(X, y, given, sample_weight)
             if columns is not None:
                 kinds.name_columns(change.estimator, columns)
-            work.enter("add", change, About(contributor, origins, contents, thumbnails), X)
+            declare(change.estimator, names)
+            work.enter("add", change, about, X)
             work.journal.numbers = work.journal.numbers.but(next_id=next_id)
             assert isinstance(change.edit, Add)
             return array_of_ids(change.edit.ids or ())
@@ -380,8 +398,11 @@ class Store:
         )
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """scikit-learn's word for `add`. `classes` may be left out."""
-        self.add(X, y, sample_weight=sample_weight)
+        """scikit-learn's word for `add`.
+
+        classes : as for `GPClassifier.partial_fit`; the file keeps those that are declared
+        """
+        self._add(X, y, None, sample_weight, About(), classes=classes)
         return self
 
     def replace(
@@ -536,6 +557,10 @@ class Store:
         if len(theirs) == 0:
             return self
         with self.session.lock, self.session.editing() as work:
+            table = _common_table(work, other, records)
+            if table is not None and table != other.table:
+                cells = [cells_of(one.thumbnail or b"") for one in records]
+                estimator, theirs = encoded(estimator, theirs, cells, table)
             names = ("contributor", "origin", "content", "thumbnail", "labeller")
             about = About(*([getattr(one, name) for one in records] for name in names))
             work.enter("merge", work.context.merge(estimator, theirs), about)
@@ -586,6 +611,28 @@ class Store:
         with self.session.lock, self.session.editing() as work:
             work.note(arrays or {}, notes)
         return self
+
+    def encode(self, table: Encoding) -> Self:
+        """Turn the cells of all examples into vectors by other levels and fills, and fit anew.
+
+        It is part of the edit that needs it: call it within `together`.
+        """
+        with self.session.lock, self.session.editing() as work:
+            work.encode(table, fresh)
+        return self
+
+    def cells(self, ids: Any = None) -> list[tuple[Cell, ...]]:
+        """The cells of these examples, or of all; of a model of numbers, these."""
+        with self.session.lock, self.session.reading() as file:
+            held = self.session.follow()
+            names = held.index if ids is None else FileEdit(file, held).context.chosen(ids)
+            return cells_with(file, held.facts, (held.index[one][1] for one in names))
+
+    @property
+    def table(self) -> Encoding | None:
+        """How rows of cells become vectors; None if the model has learnt other things."""
+        held = self.session.state
+        return table_of(held.facts) if held.index else None
 
     def undo(self) -> Entry:
         """Undo the last edit that is not undone, and return its entry of the journal."""
@@ -773,6 +820,36 @@ def _snapshot(store: Store) -> tuple[Any, Examples, list[Record]]:
             return held.estimator, examples, records
 
 
+def _common_table(work: FileEdit, other: Store, records: list[Record]) -> Encoding | None:
+    """The encoding of the examples of both files, which are encoded by it; None for numbers."""
+    here, there = table_of(work.held.facts), other.table
+    if here is None and there is None:
+        return None
+    if here is None or there is None or not here.alike(there):
+        raise InvalidInput(
+            "Models merge only if they have learnt the same columns, with the same types."
+        )
+    if not work.held.index:
+        return there
+    theirs = [cells_of(one.thumbnail or b"") for one in records]
+    if not here.covers(theirs):
+        vectors = (vector for _, vector in work.held.index.values())
+        here = here.chosen([*cells_with(work.file, work.held.facts, vectors), *theirs])
+        work.encode(here, fresh)
+    return here
+
+
+def encoded(
+    estimator: Any, examples: Examples, cells: Sequence[Sequence[Cell]], table: Encoding
+) -> tuple[Any, Examples]:
+    """A copy of an estimator that is fitted to these examples by another encoding, and these."""
+    X, columns = table.vectors(cells), (examples.labels, examples.weights, examples.serials)
+    after = Examples.restored(examples.names, X, *columns, examples.next_id)
+    unfitted = kinds.blank(estimator)
+    kinds.set_columns(unfitted, columns_of(table))
+    return kinds.chosen_by(unfitted, after), after
+
+
 def _refitted(work: FileEdit, unfitted: Any) -> Any:
     """The examples that are held, fitted by another estimator."""
     held = work.held
@@ -798,6 +875,10 @@ def _turn(session: Session, turn: Callable[[Journal], Row]) -> Entry:
         with work.file.understood("journal"):
             facts = {} if text is None else loads(text)
         work.lag += row[3]
+        if row[0] <= work.held.facts.get(ENCODED, 0):
+            # The columns were others then: the examples choose their settings anew.
+            work.anew(facts, fresh)
+            return replace(entry(row), undone=undone)
         work.after_undo(facts, lambda now: read_state(work.file, now, work.held, session.cache))
         return replace(entry(row), undone=undone)
 
@@ -832,7 +913,8 @@ def past(store: Store, number: int) -> Past:
         versions = _versions_at(file, number)
         if not any(version.live for version in versions):
             return Past(None, None)
-        if any(row[0] > number and row[2] in FORGETS for row in rows):
+        encoded = number <= facts.get(ENCODED, 0)
+        if encoded or any(row[0] > number and row[2] in FORGETS for row in rows):
             facts["state"] = None
         return Past(*fresh(file, facts, versions))
 

@@ -29,11 +29,21 @@ from knowmore.estimators import left_to_examples
 from knowmore.examples import Examples, new_serials
 from knowmore.store import kinds
 from knowmore.store.cache import FactorCache, drop_memos, write_arrays, write_sums
+from knowmore.store.cells import (
+    ENCODED,
+    cells_in,
+    cells_with,
+    check_cells,
+    columns_of,
+    notes_of,
+    table_of,
+)
 from knowmore.store.changing import Change, EditContext, Rest, next_id
 from knowmore.store.file import FORMAT, File, Row
 from knowmore.store.journal import (
     FORGETS,
     KEY,
+    PARAMETERS,
     SETTINGS,
     Givers,
     Journal,
@@ -45,6 +55,7 @@ from knowmore.store.journal import (
     whole,
     without,
 )
+from knowmore.tables import Encoding, json_of
 
 # Fits the live ones of some versions from scratch, with the settings of these facts.
 Fresh = Callable[[File, dict[str, Any], Sequence[Version]], tuple[Any, Examples]]
@@ -110,6 +121,8 @@ class FileEdit:
         # A copy of the index: the state changes by a single assignment, at the end.
         self.after = replace(held, index=dict(held.index))
         self.held, self.lag = self.after, 0
+        # Whether all vectors were made anew from their cells.
+        self._encoded = False
         self._indexed: list[Callable[[dict[Id, tuple[int, int]]], object]] = []
 
     def step(self) -> None:
@@ -198,6 +211,7 @@ class FileEdit:
         journal.begin(verb, len(ids))
         rows = journal.take("row", len(ids))
         if not isinstance(edit, Relabel):
+            check_cells(self.after.facts, edit.X, blobs[1])
             data = vector_blobs(edit.X, kinds.columns(estimator)["width"], given)
             vectors = [
                 *journal.write_vectors([(*d, *b) for d, *b in zip(data, *blobs, strict=True)])
@@ -258,16 +272,87 @@ class FileEdit:
         rows, index = {one.row for one in found.deleted}, self.held.index
         gone = [one for one in map(kinds.read_id, found.gone) if index.get(one, (0,))[0] in rows]
         self.lag += found.count
-        if not found.alters:
+        table, alters = table_of(self.after.facts), found.alters
+        if table is not None and not alters:
+            alters = self._encodes_otherwise(table, rows)
+        if not alters:
             rest = self.context.forget(tuple(gone))
             self._note(rest.estimator, None)
             self._indexed.append(lambda index: [index.pop(one) for one in gone])
         self.journal.begin("forget", found.count)
         found.write(self.journal)
         self.journal.delete_settings()
-        if found.alters:
+        if table is not None:
+            self._encode_left(table, anew=alters)
+        if alters:
             rest = self._anew(fresh)
         return rest.problem
+
+    def _encodes_otherwise(self, table: Encoding, gone: set[int]) -> bool:
+        """Whether a vector of the file changes if the versions in these rows are forgotten."""
+        versions = [Version(*row) for row in self.file.all_rows("examples")]
+        left = [one for one in versions if one.row not in gone]
+        cells = cells_with(self.file, self.after.facts, (one.vector for one in left))
+        chosen = table.chosen([row for row, one in zip(cells, left, strict=True) if one.live])
+        if chosen.features != table.features:
+            return True
+        return not np.array_equal(chosen.vectors(cells), table.vectors(cells))
+
+    def _encode_left(self, table: Encoding, *, anew: bool) -> None:
+        """Let the examples that are left choose the encoding of their cells again.
+
+        anew : whether vectors change by it
+        """
+        facts = self.after.facts
+        live = live_versions(Version(*row) for row in self.file.all_rows("examples"))
+        chosen = None
+        if live:
+            chosen = table.chosen(cells_with(self.file, facts, (one.vector for one in live)))
+        if chosen is not None and chosen != table and anew:
+            self._write_encoding(chosen)
+        else:
+            notes = facts["notes"] | notes_of(chosen)
+            self.after = replace(self.after, facts=facts | {"notes": notes})
+
+    def encode(self, table: Encoding, fresh: Fresh) -> None:
+        """Turn the cells of all examples into vectors in another way, and fit these anew."""
+        self._write_encoding(table)
+        self._anew(fresh)
+        self.step()
+
+    def _write_encoding(self, table: Encoding) -> None:
+        """Write all vectors of the file anew from their cells, under other numbers.
+
+        Numbers of vectors tell readers and caches which rows they know. Entries of the journal
+        lose the settings that examples chose: the columns of then are no longer there.
+        """
+        file, facts = self.file, self.after.facts
+        rows = sorted(file.all_rows("vectors"))
+        width = facts["columns"]["width"]
+        with file.understood("cells"):
+            cells = [cells_in(row, width) for row in rows]
+        X = table.vectors(cells)
+        columns = columns_of(table)
+        blobs = vector_blobs(X, columns["width"], X)
+        new = [
+            (*blob, row[3], json_of(each))
+            for blob, row, each in zip(blobs, rows, cells, strict=True)
+        ]
+        numbers = self.journal.write_vectors(new)
+        places = dict(zip((row[0] for row in rows), numbers, strict=True))
+        versions = [Version(*row) for row in file.all_rows("examples")]
+        file.replace("examples", (one.but(vector=places[one.vector]) for one in versions))
+        file.delete("vectors", places)
+        self.journal.deleted = self._encoded = True
+        self.journal.keep_parameters()
+        notes = facts["notes"] | notes_of(table)
+        self.after = replace(self.after, facts=facts | {"notes": notes, "columns": columns})
+        self.lag += len(rows)
+
+    def anew(self, facts: dict[str, Any], fresh: Fresh) -> None:
+        """Hold what the file has now, fitted from scratch; facts : those that change."""
+        self.after = replace(self.after, facts=self.after.facts | facts)
+        self._anew(fresh)
 
     def _anew(self, fresh: Fresh) -> Rest:
         """Take the examples of the file as they are now, fitted from scratch."""
@@ -322,8 +407,9 @@ class FileEdit:
         """The settings before and after, as texts, if they differ and the entry does not forget."""
         if self.journal.verb in FORGETS:
             return None, None
+        names = PARAMETERS if self._encoded else SETTINGS
         before, after = (
-            dumps({name: facts[name] for name in SETTINGS})
+            dumps({name: facts[name] for name in SETTINGS if name in names})
             for facts in (self._before.facts, self.after.facts)
         )
         return (None, None) if before == after else (before, after)
@@ -334,6 +420,9 @@ class FileEdit:
             # Versions that nobody will ever see may have chosen the settings.
             self.step()
             self._note(self.context.forget(()).estimator, None)
+        if self._encoded:
+            facts = self.after.facts | {ENCODED: self.journal.numbers.position}
+            self.after = replace(self.after, facts=facts)
         self.journal.write_entry(self._settings())
         if self.journal.numbers.position != self._before.numbers.position:
             drop_memos(self.file)
@@ -347,9 +436,11 @@ class FileEdit:
     def _cut(self, cache: FactorCache) -> None:
         """Leave nothing in the caches but what belongs to the model after the edits."""
         after = self.after
-        if not after.fitted:
+        if self._encoded or not after.fitted:
             cache.clear(self.file)
-        elif kinds.capabilities(after.facts["kind"]).has_sums:
+        if not after.fitted:
+            return
+        if kinds.capabilities(after.facts["kind"]).has_sums:
             write_sums(self.journal, after.estimator)
         else:
             cache.cut(self.journal, after.estimator, after.vectors)

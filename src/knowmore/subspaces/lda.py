@@ -10,14 +10,29 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn import base
 
-from knowmore._base import Array, Savable, bounded, check_aligned, choice, number, whole_number
+from knowmore._base import (
+    Array,
+    Savable,
+    as_array,
+    bounded,
+    check_aligned,
+    choice,
+    number,
+    shape_of,
+    whole_number,
+)
 from knowmore.errors import warn
 from knowmore.estimators import (
     check_mergeable,
     class_labels,
+    declared,
+    declared_classes,
+    declared_too,
     fit_copy,
     fitted,
+    in_classes,
     inputs,
+    joint_classes,
     memberships,
     update_fitted,
 )
@@ -87,16 +102,24 @@ class EigenspaceLDA(
         fit_copy(self, lambda copy: copy._learn(X, y, classes))
         return self
 
-    def _learn(self, X: Any, y: Any, classes: Any) -> None:
+    def _learn(self, X: Any, y: Any, classes: Any) -> Self:
         rows = self._labelled(X, y, classes, reset=True)
         self.model_ = Discriminant.of(*rows, _shrinkage(self))
+        return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn more rows, of known or new classes. Soft labels have a column for each class."""
-        if fit_copy(self, lambda copy: copy.fit(X, y, classes), unless="model_"):
-            return self
-        rows = self._labelled(X, y, classes)
-        self._exchange(lambda model: model.add_rows(*rows))
+        """Learn more rows, of known or new classes. Soft labels have a column for each class.
+
+        classes : as for `GPClassifier.partial_fit`; for soft labels the names of their columns
+        """
+        soft = len(shape_of("y", y)) == 2
+        known = self.classes_ if hasattr(self, "model_") else None
+        given = None if classes is None else as_array("classes", classes)
+        names = None if soft else declared_classes(y, given, known)
+        with declared_too(self, names):
+            if not fit_copy(self, lambda copy: copy._learn(X, y, classes), unless="model_"):
+                rows = self._labelled(X, y, classes)
+                self._exchange(lambda model: model.add_rows(*rows))
         return self
 
     def forget(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -121,9 +144,10 @@ class EigenspaceLDA(
     def merge(self, other: EigenspaceLDA) -> Self:
         """Learn all that another one has learnt."""
         check_mergeable(self, other, "model_")
-        classes, joining, rank = self.classes_, other.model_, _rank(self)
+        classes, joining, rank = self._held.between.names, other.model_, _rank(self)
         class_labels(joining.between.names, len(joining.between.names), classes)
-        self._exchange(lambda model: model.merge(joining, rank))
+        with declared_too(self, declared(other)):
+            self._exchange(lambda model: model.merge(joining, rank))
         return self
 
     def absorb(self, X: Any, rounds: int = 20) -> Array:
@@ -158,22 +182,29 @@ class EigenspaceLDA(
 
     def decision_function(self, X: Any) -> Array:
         """The log posterior up to a constant of each row, (m, C); for two classes the second's
-        minus the first's, (m,)."""
-        _, scores = self._scores(X)
+        minus the first's, (m,). A class that was declared and has no rows is one below the lowest.
+        """
+        model, known = self._scores(X)
+        scores = in_classes(self, model.between.names, known, known.min(axis=1) - 1)
         return bounded(lambda: scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
 
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of `predict_proba`, (m, C)."""
-        return np.asarray(log_softmax(self._scores(X)[1], axis=1))
+        model, scores = self._scores(X)
+        chances = np.asarray(log_softmax(scores, axis=1))
+        return in_classes(self, model.between.names, chances, -np.inf)
 
     def predict_proba(self, X: Any) -> Array:
-        """The probability of each class, all with the same covariance, (m, C)."""
+        """The probability of each class, all with the same covariance, (m, C).
+
+        A class that was declared and has no rows has the probability zero.
+        """
         return np.exp(self.predict_log_proba(X))
 
     @property
     def classes_(self) -> Array:
-        """The classes that have rows now, (C,), sorted."""
-        return self._held.between.names
+        """The classes that have rows now or were declared, (C,), sorted."""
+        return joint_classes(self, self._held.between.names)
 
     @property
     def means_(self) -> Array:
@@ -238,7 +269,7 @@ class EigenspaceLDA(
         self, X: Any, y: Any, classes: Any, reset: bool = False
     ) -> tuple[Array, Array, Array, Truncation]:
         """X (n, D), the memberships of its rows (n, C), the names of these classes, the rank."""
-        known = None if reset else self.classes_
+        known = None if reset else self._held.between.names
         check_aligned(X=X, y=y)
         X = inputs(self, X, reset=reset)
         names, Y = memberships(y, len(X), classes, known)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 from scipy.special import expit
@@ -277,6 +277,7 @@ class Support(Frozen):
     the same label (section 3 of Rodner and Denzler).
     """
 
+    transient: ClassVar[frozenset[str]] = frozenset({"digests"})
     kernel: AnyKernel
     name: str
     examples: Examples

@@ -91,6 +91,13 @@ class OneShot(Frozen):
         empty.check_examples(examples)
         return empty.fitted(examples)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields; candidates as pairs, since in some formats only text can be a key."""
+        return super().__getstate__() | {"candidates": [*self.candidates.items()]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state | {"candidates": dict(state["candidates"])})
+
     def __repr__(self) -> str:
         return f"OneShot({self.target!r}, {len(self.supports)} supports)"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -349,12 +350,14 @@ def export(
     files: dict[str, Path],
     *,
     path: Path | None = None,
+    variance: bool = True,
     done: Callable[[Path], None] = lambda file: None,
 ) -> str:
     """Write a model in these forms; returns a note on what the files take, or "".
 
     files : the file by form: onnx, table, html, javascript, sqlite
     path : what to call the model in errors and notes; its own path if None
+    variance : whether an ONNX graph answers with variances
     done : called after each file
     """
     path = store.path if path is None else path
@@ -371,7 +374,7 @@ def export(
     from knowmore.export import to_html, to_javascript, to_onnx, to_table
 
     writers: dict[str, Callable[[Any, Any], None]] = {
-        "onnx": to_onnx,
+        "onnx": partial(to_onnx, variance=variance),
         "table": to_table,
         "html": to_html,
         "javascript": to_javascript,

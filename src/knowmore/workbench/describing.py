@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from knowmore._base import Array
+from knowmore.tables import Encoding, json_of
+from knowmore.workbench.cells import CellDescriber
 from knowmore.workbench.sources import Source, record_bytes
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 # How pictures become vectors unless somebody says it.
 DEFAULT_PICTURES = "sift-pyramid"
 # The note of each kind of records that are described.
-NOTES: Mapping[Holds, str] = {"pictures": "pictures"}
+NOTES: Mapping[Holds, str] = {"pictures": "pictures", "cells": "table"}
 # Told how many of how many records are done.
 Report = Callable[[int, int], None]
 
@@ -41,6 +43,8 @@ def stored_describer(store: Store, notes: Mapping[str, Any]) -> Describer | None
         from knowmore.images import Describer as PictureDescriber
 
         return PictureDescriber.stored(notes["pictures"], store.arrays(WORDS))
+    if "table" in notes:
+        return CellDescriber(Encoding.of(notes["table"]))
     return None
 
 
@@ -51,6 +55,8 @@ def learnt_describer(
 
     wish : what the user asked for, as the note "features" has it
     """
+    if source.table is not None:
+        return CellDescriber(source.table.chosen(records))
     from knowmore.images import DEFAULT_SIZE
     from knowmore.images import Describer as PictureDescriber
 
@@ -63,5 +69,7 @@ def shown(source: Source, records: Sequence[Any]) -> list[bytes | None]:
 
     Pictures are read again where they are.
     """
+    if source.holds == "cells":
+        return [json_of(record) for record in records]
     keeps = source.described and not source.pictures
     return [record_bytes(record) if keeps else None for record in records]

@@ -17,6 +17,7 @@ import knowmore
 from knowmore._base import Id
 from knowmore.errors import RepeatedId
 from knowmore.store import Store, content
+from knowmore.tables import Options, cells_of
 from knowmore.workbench.batches import (
     LearnBatch,
     SeenRecords,
@@ -24,6 +25,7 @@ from knowmore.workbench.batches import (
     decodable,
     folder_label,
 )
+from knowmore.workbench.cells import CellDescriber, check_options, encoding_for
 from knowmore.workbench.describing import shown
 from knowmore.workbench.making import keep_notes, made, settled
 from knowmore.workbench.model import (
@@ -35,7 +37,7 @@ from knowmore.workbench.model import (
     predicts_values,
     wanted,
 )
-from knowmore.workbench.sources import Source, Wanted, open_source, record_bytes
+from knowmore.workbench.sources import NotNumbers, Source, Wanted, open_source, record_bytes
 
 # Edits of a store, ready to be made.
 _Steps = list[Callable[[], object]]
@@ -53,6 +55,7 @@ class LearnOptions:
     sync : whether to forget examples that vanished from the source
     dry_run : whether only to count
     again : whether to learn examples that were forgotten before
+    table : what the user says of the columns of a table
     """
 
     model: Path
@@ -64,6 +67,7 @@ class LearnOptions:
     sync: bool = False
     dry_run: bool = False
     again: bool = False
+    table: Options = field(default_factory=Options)
 
 
 @dataclass
@@ -100,6 +104,8 @@ class Learnt:
     values: int = 0
     # "content" if the records have no ids, so that their hashes serve as such.
     ids: str = "given"
+    # Why columns of the first table do not count, by name.
+    left_out: dict[str, str] = field(default_factory=dict)
 
 
 def learn(request: LearnOptions, progress: Progress) -> tuple[Learnt, Source]:
@@ -107,13 +113,41 @@ def learn(request: LearnOptions, progress: Progress) -> tuple[Learnt, Source]:
     path = request.model
     if path.exists():
         with knowmore.open(path) as store:
-            source = open_source(request.source, wanted(store, request.label, request.id))
-            return _Learning(store, request, source, progress).run(), source
-    source = open_source(request.source, Wanted(request.label, request.id))
+            return _taught(store, request, progress)
     if request.dry_run:
-        return _counted(source), source
+        source = open_source(request.source, _wanted(request))
+        return _or_cells(source, lambda source: (_counted(source), source))
     with made(path) as store:
+        return _taught(store, request, progress)
+
+
+def _taught(store: Store, request: LearnOptions, progress: Progress) -> tuple[Learnt, Source]:
+    """Learn a source as numbers, or as cells if one is no number; then nothing was learnt yet."""
+    needs = wanted(store, request.label, request.id)
+    if request.table and len(store):
+        check_options(store.table, needs.columns or (), request.table)
+    options = Options() if len(store) else request.table
+    source = open_source(request.source, replace(needs, options=options))
+
+    def learnt(source: Source) -> tuple[Learnt, Source]:
         return _Learning(store, request, source, progress).run(), source
+
+    return _or_cells(source, learnt)
+
+
+def _or_cells(
+    source: Source, learn: Callable[[Source], tuple[Learnt, Source]]
+) -> tuple[Learnt, Source]:
+    try:
+        return learn(source)
+    except NotNumbers:
+        if source.cells is None:
+            raise
+    return learn(source.cells())
+
+
+def _wanted(request: LearnOptions) -> Wanted:
+    return Wanted(request.label, request.id, options=request.table)
 
 
 def _counted(source: Source) -> Learnt:
@@ -124,6 +158,7 @@ def _counted(source: Source) -> Learnt:
         part = seen.new(part)
         found.added += len(decodable(source, part, [*range(len(part.ids))]))
     found.examples, found.values = found.added, seen.values()
+    found.left_out = {} if source.table is None else dict(source.table.left_out)
     found.unreadable = len(source.skipped)
     return found
 
@@ -138,13 +173,15 @@ class _Learning:
         self.origin = request.origin or origin_of(store, request.source)
         self.held = {record.id: record for record in store.records()}
         self.found = Learnt()
+        if source.table is not None and not self.held:
+            self.found.left_out = dict(source.table.left_out)
         self.seen = SeenRecords(source, self.found)
 
     def run(self) -> Learnt:
         """Learn all of it, and say what was done."""
         check_source(self.store, self.source)
         edits: Iterator[_Steps] = map(self._steps, batches_of(self.source))
-        if self.source.described:
+        if self.source.described and self.source.table is None:
             # It takes long to describe records; others may write until all are.
             edits = iter(list(edits))
         with self.store.together("learn"):
@@ -186,7 +223,16 @@ class _Learning:
             return []
         if not (new or changed or moved):
             return []
-        notes, describer = settled(self.store, self.source, part.X, self.progress)
+        coming = sorted([*new, *changed])
+        rows = part.of(coming).X if self.source.table is not None else part.X
+        notes, describer = settled(self.store, self.source, rows, self.progress)
+        steps: _Steps = []
+        if self.source.table is not None and held:
+            leaving = [part.ids[i] for i in changed]
+            table = encoding_for(self.store, self.source, rows, leaving)
+            describer = CellDescriber(table)
+            if table != self.store.table:
+                steps.append(partial(self.store.encode, table))
         corrected = self._corrected(part, given, changed)
         others = [i for i in changed if i not in corrected]
         added, renewed, kept = (
@@ -194,7 +240,6 @@ class _Learning:
         )
         found.added += len(added.ids)
         found.replaced += len(renewed.ids) + len(kept.ids)
-        steps: _Steps = []
         if added.ids or renewed.ids or kept.ids:
             steps.append(partial(keep_notes, self.store, notes))
         if added.ids:
@@ -277,7 +322,7 @@ class _Learning:
         """The records that can be used, with vectors for X."""
         if not part.ids:
             return part
-        if describer is not None:
+        if describer is not None and self.source.table is None:
             self.progress(0.0, f"describing {len(part.ids)} {self.source.holds}")
         X, kept = numbers_of(self.store, self.source, part.X, part.places, describer, self.progress)
         part = part.of(kept)
@@ -293,8 +338,14 @@ class _Learning:
             origins=self.origin,
             contents=part.contents,
             thumbnails=part.shown,
-            columns=self.source.columns,
+            columns=self._columns(),
         )
+
+    def _columns(self) -> tuple[str, ...] | None:
+        """The names of the features: of cells, as the file has them by now."""
+        if self.source.table is None:
+            return self.source.columns
+        return tuple(self.store.notes["columns"])
 
     def _replace(self, part: LearnBatch, labels: list[Any] | None) -> None:
         """Give examples the features that the source has now, and these labels unless None."""
@@ -321,14 +372,19 @@ class _Learning:
         examples = self.store.examples
         rows = examples.X[examples.rows(tuple(ids))]
         data = [
-            self.held[one].thumbnail or record_bytes(row)
-            for one, row in zip(ids, rows, strict=True)
+            self._bytes(self.held[one].thumbnail, row) for one, row in zip(ids, rows, strict=True)
         ]
         return [
             i
             for i, one in zip(other, data, strict=True)
             if content(one, given[i]) == self.held[part.ids[i]].content
         ]
+
+    def _bytes(self, kept: bytes | None, row: Any) -> bytes:
+        """What the content of an example was made from: its row, or what is kept of its record."""
+        if kept is None:
+            return record_bytes(row)
+        return kept if self.source.table is None else record_bytes(cells_of(kept))
 
     def _check_origins(self, part: LearnBatch) -> None:
         """Pictures of two folders may have the same names by chance: none is replaced for that."""

@@ -12,7 +12,8 @@ import numpy as np
 import knowmore
 from knowmore._base import Array
 from knowmore.errors import InvalidInput
-from knowmore.store import KINDS, Store
+from knowmore.store import KINDS, Store, notes_of
+from knowmore.workbench.cells import CellDescriber, encoding_for
 from knowmore.workbench.describing import (
     DEFAULT_PICTURES,
     NOTES,
@@ -90,6 +91,10 @@ def _gathered(word: str, wish: dict[str, Any]) -> tuple[dict[str, Array], Notes]
     rows: list[Any] = [row for block in blocks for row in block.X]
     notes: dict[str, Any] = _roles(source)
     arrays: dict[str, Any] = {}
+    if source.holds == "cells":
+        raise InvalidInput(
+            f"Supports are rows of numbers or pictures, and {word!r} has other cells."
+        )
     if source.described:
         described = learnt_describer(source, rows, wish, lambda done, total: None)
         note, arrays = described.kept()
@@ -161,6 +166,9 @@ def settled(
     describer = describer_of(store) if source.described else None
     if len(store) or describer is not None or "pictures" in known:
         return (notes, arrays), describer
+    if source.table is not None:
+        table = encoding_for(store, source, records)
+        return (notes | notes_of(table), arrays), CellDescriber(table)
     if source.described:
 
         def report(done: int, total: int) -> None:
@@ -180,5 +188,7 @@ def settled(
 
 def _roles(source: Source) -> dict[str, Any]:
     """The columns of features, label and id of a source, as far as it has them."""
-    roles = {"columns": source.columns, "label": source.label, "id": source.id}
+    # Cells become features of other names.
+    columns = None if source.holds == "cells" else source.columns
+    roles = {"columns": columns, "label": source.label, "id": source.id}
     return {name: one for name, one in roles.items() if one is not None}

@@ -15,7 +15,7 @@ from knowmore.errors import InvalidInput, UnknownId
 from knowmore.estimators import names_in
 from knowmore.store import Store
 from knowmore.workbench.describing import NOTES, Describer, stored_describer
-from knowmore.workbench.sources import Source, Wanted, content_id, single_row
+from knowmore.workbench.sources import RecordBlock, Source, Wanted, content_id, single_row
 
 # The notes that the first examples settle.
 SETTLED = ("columns", "label", "id", *NOTES.values())
@@ -27,6 +27,8 @@ _NAMES = {
     bool: ("a truth value", "true or false"),
 }
 _TRUTH = {"true": True, "false": False}
+# What sources hold, in words.
+_HOLDS = {"cells": "a table by the names of its columns"}
 
 # Called with the share that is done and the name of the next step.
 Progress = Callable[[float, str], None]
@@ -72,6 +74,9 @@ def origin_of(store: Store, source: str) -> str:
 
 def check_same_features(store: Store, other: Store) -> None:
     """Raise InvalidInput if the features of the two files do not mean the same."""
+    here, there = store.table, other.table
+    if here is not None and there is not None and here.alike(there):
+        return
     for name in ("columns", "pictures"):
         if noted(store).get(name) != noted(other).get(name) and len(store):
             way = "made from pictures in another way"
@@ -93,7 +98,10 @@ def wanted(
     gaps: bool = False,
 ) -> Wanted:
     """The columns and labels that a source needs for a model; parameters are as of `Wanted`."""
-    notes = noted(store)
+    notes, table = noted(store), store.table
+    if table is not None:
+        roles = notes.get("label"), notes.get("id")
+        return Wanted(label, id_, table.names, labelled, *roles, gaps, table)
     # The names come from the first file, or from a table given in Python.
     names = notes["columns"] if "columns" in notes else names_in(store.estimator)
     columns = None if names is None or is_count(names) else tuple(map(str, names))
@@ -241,10 +249,13 @@ def check_source(store: Store, source: Source) -> None:
     known = noted(store)
     learnt = next((holds for holds, name in NOTES.items() if name in known), "numbers")
     # Vectors of pictures may be in a table.
+    if learnt == "numbers" and source.holds == "cells" and "columns" in known:
+        # Numbers are cells, too.
+        return
     if len(store) and source.holds != learnt and (source.described or learnt != "pictures"):
         raise InvalidInput(
-            f"The model has learnt {learnt}, and {source.name!r} holds {source.holds}. Teach "
-            f"these to a model of their own."
+            f"The model has learnt {_HOLDS.get(learnt, learnt)}, and {source.name!r} holds "
+            f"{_HOLDS.get(source.holds, source.holds)}. Teach these to a model of their own."
         )
     note = known.get("pictures")
     if source.pictures or note is None:
@@ -345,7 +356,11 @@ def all_records(store: Store, source: Source, *, hashed: bool = False) -> tuple[
 
 def one_row(store: Store, word: str) -> Array:
     """The features (1, d) of the only record that a word names: JSON, a picture, a file."""
-    source, block = single_row(word, wanted(store, labelled=False))
+    return described_row(store, *single_row(word, wanted(store, labelled=False)))
+
+
+def described_row(store: Store, source: Source, block: RecordBlock) -> Array:
+    """The features (1, d) of the only record of a source."""
     check_source(store, source)
     describer = describer_of(store) if source.described else None
     X, kept = numbers_of(store, source, block.X, block.places, describer)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+
 import numpy as np
+import onnxruntime
 from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
@@ -18,7 +23,12 @@ from knowmore import (
     LinearGPRegressor,
     LSSVMClassifier,
 )
+from knowmore.export import to_javascript, to_onnx
 from knowmore.kernels import ChiSquared, ExponentialIntersection, HistogramIntersection
+
+NODE = shutil.which("node")
+# Of the largest value, or of one: how far a graph may be from its estimator.
+CLOSE = 1e-10
 
 KERNELS = [
     None,
@@ -97,3 +107,47 @@ def vanishing():
     clf.fit([[-1.0], [0.0], [1.0]], [0, 1, 2])
     Q = [[-1e4], [-1e3], [0.5], [1e3], [1e4]]
     return clf, Q, clf.predict_proba(Q)
+
+
+# -- their answers -------------------------------------------------------------------------------
+
+
+def answers(estimator, Q, path, **options):
+    """Answers of the model's graph by the names of its outputs: Q (m, d), or a dict of inputs."""
+    to_onnx(estimator, path, **options)
+    session = onnxruntime.InferenceSession(path)
+    names = [one.name for one in session.get_outputs()]
+    given = Q if isinstance(Q, dict) else {"X": np.asarray(Q, dtype=options.get("dtype", float))}
+    return dict(zip(names, session.run(None, given), strict=True))
+
+
+def assert_close(got, want):
+    """To 1e-10 of the largest value, or of one."""
+    assert got.shape == want.shape
+    assert got.dtype == np.float64
+    assert abs(got - want).max() <= CLOSE * max(abs(want).max(), 1)
+
+
+ASK = """
+import {readFileSync} from "node:fs";
+const tasks = JSON.parse(readFileSync(0, "utf8")), answers = [];
+for (const [path, rows] of tasks) {
+  const {predict, columns, classes} = await import(path);
+  try { answers.push({columns, classes, answers: predict(rows)}); }
+  catch (error) { answers.push({error: error.message}); }
+}
+console.log(JSON.stringify(answers));
+"""
+
+
+def ask(folder, tasks):
+    """Answers of the models' modules to these rows, from one process of node."""
+    paths = []
+    for number, (estimator, asked) in enumerate(tasks):
+        path = folder / f"model{number}.mjs"
+        to_javascript(estimator, path)
+        paths.append([str(path), asked])
+    command = [NODE, "--input-type=module", "-e", ASK]
+    run = subprocess.run(command, input=json.dumps(paths), capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)

@@ -6,10 +6,11 @@ import json
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from exported import (
     LABELS,
+    answers,
+    assert_close,
     classifiers,
     machines,
     questions,
@@ -19,29 +20,23 @@ from exported import (
     vanishing,
 )
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.gaussian_process.kernels import RBF, Exponentiation, RationalQuadratic
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    DotProduct,
+    Exponentiation,
+    RationalQuadratic,
+)
 
-from knowmore import ForestGPClassifier, GPClassifier, LSSVMClassifier, OneShotClassifier
+from knowmore import (
+    ForestGPClassifier,
+    GPClassifier,
+    GPRegressor,
+    LSSVMClassifier,
+    OneShotClassifier,
+)
 from knowmore.errors import InvalidInput, InvalidType, MissingExtra, NotFitted, NotWritten
 from knowmore.export import describe, graph, to_onnx
-
-CLOSE = 1e-10
-
-
-def answers(estimator, Q, path):
-    to_onnx(estimator, path)
-    session = onnxruntime.InferenceSession(path)
-    names = [one.name for one in session.get_outputs()]
-    return dict(zip(names, session.run(None, {"X": np.asarray(Q, dtype=float)}), strict=True))
-
-
-def assert_close(got, want):
-    """To 1e-10 of the largest value, or of one."""
-    assert got.shape == want.shape
-    assert got.dtype == np.float64
-    assert abs(got - want).max() <= CLOSE * max(abs(want).max(), 1)
+from knowmore.kernels import HistogramIntersection
 
 
 @pytest.mark.slow(fast=3)
@@ -97,6 +92,43 @@ def test_a_single_example(tmp_path):
     assert answers(clf, [[0.0, 0.0]], tmp_path / "m.onnx")["label"].tolist() == ["a"]
 
 
+@pytest.mark.parametrize("kernel", [None, HistogramIntersection()], ids=["default", "counts"])
+def test_without_a_variance_the_file_is_small_and_has_no_probabilities(kernel, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rows(rng, 300)
+    clf = GPClassifier(kernel, noise=0.1).fit(X, X[:, 0] > 0.5)
+    got = answers(clf, X, tmp_path / "small.onnx", variance=False)
+    assert [*got] == ["label", "scores"]
+    assert_close(got["scores"], scores_of(clf, X))
+    to_onnx(clf, tmp_path / "large.onnx")
+    small, large = ((tmp_path / f"{name}.onnx").stat().st_size for name in ("small", "large"))
+    assert large - small > 8 * 300**2
+    reg = GPRegressor().fit(X, X[:, 0])
+    assert [*answers(reg, X, tmp_path / "r.onnx", variance=False)] == ["value"]
+    svm = LSSVMClassifier().fit(X, X[:, 0] > 0.5)
+    found = answers(svm, X, tmp_path / "s.onnx", variance=False)
+    assert_close(found["probabilities"], svm.predict_proba(X))
+
+
+@pytest.mark.parametrize("kernel", [None, DotProduct(), HistogramIntersection()])
+def test_float32_goes_in_and_is_computed_in_float64(kernel, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rows(rng, 30).astype(np.float32)
+    clf = GPClassifier(kernel, noise=0.1).fit(X, X[:, 0] > 0.5)
+    got = answers(clf, X, tmp_path / "m.onnx", dtype="float32")
+    # The same numbers in float64 have the same answers.
+    assert_close(got["probabilities"], clf.predict_proba(X))
+    assert_close(got["variance"], clf.predict_variance(X))
+
+
+def test_options_that_are_not_there(tmp_path):
+    clf = GPClassifier().fit([[0.0], [1.0]], ["a", "b"])
+    with pytest.raises(InvalidInput, match=r"^dtype='float16' .* 'float64'"):
+        to_onnx(clf, tmp_path / "m.onnx", dtype="float16")
+    with pytest.raises(InvalidInput, match=r"^variance='no' is neither True nor False"):
+        to_onnx(clf, tmp_path / "m.onnx", variance="no")
+
+
 def test_the_file_says_what_it_is(tmp_path):
     X = {"width": [1.0, 2.0], "height": [0.0, 5.0]}
     pandas = pytest.importorskip("pandas")
@@ -120,7 +152,6 @@ X, Y = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], ["a", "b", "b"]
         ForestGPClassifier().fit(X, Y),
         OneShotClassifier(),
         RandomForestClassifier(),
-        make_pipeline(StandardScaler(), GPClassifier()).fit(X, Y),
         None,
         "model.km",
     ],

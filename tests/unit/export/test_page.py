@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shutil
 import subprocess
@@ -13,6 +12,8 @@ import numpy as np
 import pytest
 from exported import (
     LABELS,
+    NODE,
+    ask,
     classifiers,
     machines,
     questions,
@@ -30,32 +31,8 @@ from knowmore.export import describe, page, to_html, to_javascript
 from knowmore.kernels import HistogramIntersection
 from knowmore.models import class_probabilities
 
-NODE, CHROMIUM = shutil.which("node"), shutil.which("chromium")
+CHROMIUM = shutil.which("chromium")
 needs_node = pytest.mark.skipif(NODE is None, reason="needs node")
-
-ASK = """
-import {readFileSync} from "node:fs";
-const tasks = JSON.parse(readFileSync(0, "utf8")), answers = [];
-for (const [path, rows] of tasks) {
-  const {predict, columns, classes} = await import(path);
-  try { answers.push({columns, classes, answers: predict(rows)}); }
-  catch (error) { answers.push({error: error.message}); }
-}
-console.log(JSON.stringify(answers));
-"""
-
-
-def ask(folder, tasks):
-    """Answers of the models' modules to these rows, from one process of node."""
-    paths = []
-    for number, (estimator, asked) in enumerate(tasks):
-        path = folder / f"model{number}.mjs"
-        to_javascript(estimator, path)
-        paths.append([str(path), asked])
-    command = [NODE, "--input-type=module", "-e", ASK]
-    run = subprocess.run(command, input=json.dumps(paths), capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
 
 
 def bounds(estimator, Q):
@@ -170,10 +147,10 @@ def test_rows_by_name_and_bad_rows(tmp_path):
     assert good["columns"] == ["a", "b</p>"]
     assert [one["error"] for one in bad] == [
         "Row 0 has 1 values, but the model has 2 features.",
-        'Row 1 has no "b</p>". Give a number for each feature.',
+        'Row 1 has no "b</p>". Give a value for each feature.',
         'Row 0, "b</p>": "1" is not a finite number.',
         'Row 0, "b</p>": "null" is not a finite number.',
-        'Row 0 has no "a". Give a number for each feature.',
+        'Row 0 has no "a". Give a value for each feature.',
         "Give an array of rows.",
         'Row 0, "x0": -1 is negative, but this model compares counts.',
     ]

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from tolerance import assert_rounded, tolerance
 
 from knowmore import EigenspaceLDA, GPClassifier, GPRegressor
-from knowmore.errors import InvalidInput, InvalidType, NoExamples, NotFitted
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreWarning, NoExamples, NotFitted
 from knowmore.insight import SuggestQuery, suggest
 from knowmore.models import Following, joint
 
@@ -370,12 +370,23 @@ def test_a_fitted_classifier_is_used_as_given():
     assert fitted.tolist() == SuggestQuery("reduction").query(X, y, clf, batch_size=2).tolist()
 
 
-def test_a_query_without_any_label_is_explained():
+def test_a_query_without_any_label_is_random():
+    X, _ = partly_labelled()
+
+    def asked(seed, criterion=None):
+        strategy = SuggestQuery(criterion, random_state=seed)
+        return strategy.query(X, np.full(20, np.nan), GPClassifier(), batch_size=4).tolist()
+
+    assert asked(3) == asked(3, "margin")
+    assert len({*asked(3)}) == 4
+    assert asked(3) != asked(4)
+
+
+def test_a_batch_of_more_than_there_are_is_all_of_them():
     X, y = partly_labelled()
-    with pytest.raises(InvalidInput, match=r"^y has no label yet\. Label a first"):
-        SuggestQuery().query(X, np.full(20, np.nan), GPClassifier())
-    with pytest.raises(InvalidInput, match=r"^batch_size=15. Give a whole number from 1 to 14"):
-        SuggestQuery().query(X, y, GPClassifier(), batch_size=15)
+    with pytest.warns(KnowmoreWarning, match=r"^batch_size=15, but there are 14 candidates. All"):
+        found = SuggestQuery().query(X, y, GPClassifier(), batch_size=15)
+    assert sorted(found.tolist()) == [*range(6, 20)]
 
 
 def test_feature_names_are_kept():

@@ -46,13 +46,23 @@ function parsed(text) {
   return text.trim() === "" ? NaN : Number(text.trim());
 }
 
+// The text of column j as predict takes it: null for a blank, a number, or the text itself.
+function valueOf(text, j, number = parsed) {
+  const {kind, blank} = model.fields[j];
+  if (blank && model.blanks.includes(text.trim())) return null;
+  return kind === "number" ? number(text) : text;
+}
+
+const isBad = (value) => typeof value === "number" && !Number.isFinite(value);
+
 function answerForm() {
-  const inputs = [...$("fields").querySelectorAll("input")];
-  inputs.forEach((input) => input.setAttribute("aria-invalid", String(!Number.isFinite(parsed(input.value)))));
+  const inputs = [...$("fields").querySelectorAll("input, select")];
+  const values = inputs.map((input, j) => valueOf(input.value, j));
+  inputs.forEach((input, j) => input.setAttribute("aria-invalid", String(isBad(values[j]))));
   try {
-    const bad = inputs.findIndex((input) => !Number.isFinite(parsed(input.value)));
+    const bad = values.findIndex(isBad);
     if (bad >= 0) throw new Error(`"${model.columns[bad]}": "${inputs[bad].value}" is not a number.`);
-    $("answer").replaceChildren(...answer(predict([inputs.map((input) => parsed(input.value))])[0]));
+    $("answer").replaceChildren(...answer(predict([values])[0]));
   } catch (error) {
     $("answer").replaceChildren(element("p", error.message, {class: "problem"}));
   }
@@ -62,7 +72,18 @@ if (model.columns.length <= MOST_INPUTS) {
   model.columns.forEach((name, j) => {
     const field = element("div"), id = `field-${j}`;
     field.append(element("label", name, {for: id}));
-    field.append(element("input", "", {id, inputmode: "decimal", autocomplete: "off", value: short(model.start[j])}));
+    const {kind, choices} = model.fields[j], start = model.start[j] === null ? "" : short(model.start[j]);
+    const named = kind === "truth" ? ["true", "false"] : choices;
+    if (named === null) {
+      const inputmode = kind === "number" ? "decimal" : "text", placeholder = kind === "date" ? "2024-03-01" : "";
+      field.append(element("input", "", {id, inputmode, placeholder, autocomplete: "off", value: start}));
+    } else {
+      const select = element("select", "", {id});
+      for (const choice of ["", ...named])
+        select.append(element("option", choice, {value: choice}));
+      select.value = start;
+      field.append(select);
+    }
     $("fields").append(field);
   });
   $("one").addEventListener("input", answerForm);
@@ -108,7 +129,10 @@ function table(text) {
   if (!lines.length) throw new Error("There is nothing to read. Paste rows of numbers.");
   const number = (cell) => parsed(decimalComma ? cell.replace(",", ".") : cell);
   const first = lines[0].map((cell) => readCell(cell.trim()));
-  const named = !first.every((cell) => Number.isFinite(number(cell)));
+  const read = (line, j, column) => valueOf(readCell(line[j]), column, number);
+  // Where other columns than those of numbers are, words do not tell the first line from the rest.
+  const words = model.fields.some((field) => field.kind !== "number");
+  const named = words || !first.every((cell) => Number.isFinite(number(cell)));
   const at = named ? model.columns.map((name) => first.indexOf(name.trim())) : model.columns.map((_, j) => j);
   const missing = model.columns.filter((_, j) => at[j] < 0);
   if (missing.length)
@@ -120,11 +144,11 @@ function table(text) {
     if (line.length !== first.length || (!named && line.length !== model.columns.length))
       throw new Error(`Row ${i + 1} has ${line.length} cells, but ${named ? first.length : model.columns.length} are expected.`);
     at.forEach((j, column) => {
-      if (!Number.isFinite(number(line[j])))
+      if (isBad(read(line, j, column)))
         throw new Error(`Row ${i + 1}, "${model.columns[column]}": "${line[j]}" is not a number.`);
     });
   });
-  return {rows: rows.map((line) => at.map((j) => number(line[j]))),
+  return {rows: rows.map((line) => at.map((j, column) => read(line, j, column))),
           names: rows.map((line, i) => id < 0 ? String(i + 1) : readCell(line[id]))};
 }
 

@@ -13,9 +13,44 @@ function accumulated(kind, parts) {
                                                    : all.map((a, i) => a * one[i]));
 }
 
+const DATES = {
+  "d.m.y": [/^(\d{1,2})\.(\d{1,2})\.(\d{4})$/, [3, 2, 1]],
+  "d/m/y": [/^(\d{1,2})\/(\d{1,2})\/(\d{4})$/, [3, 2, 1]],
+  "m/d/y": [/^(\d{1,2})\/(\d{1,2})\/(\d{4})$/, [3, 1, 2]],
+};
+const ISO = /^(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?)?$/;
+
+// Days since 1970 of a date in ISO 8601 or another form, without a time zone; NaN if it is none.
+function days(text, form) {
+  const iso = ISO.exec(text), [pattern, order] = DATES[form] ?? [null];
+  const found = iso ?? pattern?.exec(text) ?? null;
+  if (found === null) return NaN;
+  const [year, month, day] = (iso ? [1, 2, 3] : order).map((i) => Number(found[i]));
+  const moment = new Date(Date.UTC(year, month - 1, day));
+  if (year < 1 || moment.getUTCMonth() !== month - 1 || moment.getUTCDate() !== day) return NaN;
+  const [hours, minutes, seconds] = (iso ? iso.slice(4, 7) : []).map((part) => Number(part ?? 0));
+  if (hours > 23 || minutes > 59 || seconds >= 60) return NaN;
+  return (moment.getTime() / 1000 + ((hours ?? 0) * 60 + (minutes ?? 0)) * 60 + (seconds ?? 0)) / 86400;
+}
+
+// What stands before the model, by its kind: from a row to the next, see Stage in knowmore.export.
+const STAGES = {
+  scaled: ({shift, scale}) => (x) => x.map((value, j) => (value - shift[j]) / scale[j]),
+  clipped: ({low, high}) => (x) => x.map((value) => Math.max(Math.min(value, high), low)),
+  projected: ({shift, columns}) => (x) => columns.map(
+    (column) => column.reduce((sum, w, j) => sum + (x[j] - shift[j]) * w, 0)),
+  encoded: ({columns}) => (cells) => columns.flatMap(({kind, levels, fill, blank}, j) => {
+    const cell = cells[j], isGap = cell === null || Number.isNaN(cell);
+    const values = kind === "category" ? levels.map((level) => Number(level === cell))
+                                       : [isGap ? fill : cell];
+    return blank ? [...values, Number(isGap)] : values;
+  }),
+  filled: ({kept, values}) => (x) => kept.map((j, i) => Number.isNaN(x[j]) ? values[i] : x[j]),
+};
+
 export function predictor(model) {
-  const {columns, classes, kernel, n, noise, temperature, vanished} = model;
-  const d = columns.length, M = model.width;
+  const {columns, fields, classes, kernel, n, d, noise, temperature, vanished} = model;
+  const M = model.width, stages = model.before.map((stage) => STAGES[stage.kind](stage));
   const [X, A, b, squares] = ["X", "A", "b", "squares"].map((name) => numbers(model[name]));
   const R = model.R === null ? null : numbers(model.R);
 
@@ -69,7 +104,7 @@ export function predictor(model) {
 
   const histograms = ["intersection", "chi-squared", "city-block"];
   const counts = (node) => histograms.includes(node.kind) || node.parts.some(counts);
-  const onlyCounts = kernel !== null && counts(kernel);
+  const onlyCounts = kernel !== null && stages.length === 0 && counts(kernel);
 
   // -- scores, variance, probabilities ------------------------------------------------------------
 
@@ -101,27 +136,50 @@ export function predictor(model) {
 
   // -- rows ---------------------------------------------------------------------------------------
 
+  const isBlank = (value) => value === null || value === undefined || Number.isNaN(value)
+    || (typeof value === "string" && model.blanks.includes(value.trim()));
+
+  // A cell as a number, NaN for a blank; or of a category as text, null for a blank.
+  function cell(value, {kind, blank, form}, where) {
+    if (blank && isBlank(value)) return kind === "category" ? null : NaN;
+    if (kind === "category" && ["string", "number", "boolean"].includes(typeof value))
+      return String(value).trim();
+    if (kind === "truth") {
+      const found = ["false", "true"].indexOf(String(value).trim().toLowerCase());
+      if (found < 0) throw new Error(`${where}: "${value}" is neither true nor false.`);
+      return found;
+    }
+    if (kind === "date") {
+      const found = days(String(value).trim(), form);
+      if (Number.isNaN(found))
+        throw new Error(`${where}: "${value}" is not a date. Write it as 2024-03-01.`);
+      return found;
+    }
+    if (kind === "category" || typeof value !== "number" || !Number.isFinite(value))
+      throw new Error(`${where}: "${value}" is not ${kind === "category" ? "text" : "a finite number"}.`);
+    return value;
+  }
+
   function checked(row, number) {
     const values = Array.isArray(row) || ArrayBuffer.isView(row) ? Array.from(row)
       : columns.map((name) => {
         if (row === null || typeof row !== "object" || !Object.hasOwn(row, name))
-          throw new Error(`Row ${number} has no "${name}". Give a number for each feature.`);
+          throw new Error(`Row ${number} has no "${name}". Give a value for each feature.`);
         return row[name];
       });
-    if (values.length !== d)
-      throw new Error(`Row ${number} has ${values.length} values, but the model has ${d} features.`);
-    values.forEach((value, j) => {
-      if (typeof value !== "number" || !Number.isFinite(value))
-        throw new Error(`Row ${number}, "${columns[j]}": "${value}" is not a finite number.`);
-      if (onlyCounts && value < 0)
-        throw new Error(`Row ${number}, "${columns[j]}": ${value} is negative, but this model ` +
-                        `compares counts.`);
+    if (values.length !== columns.length)
+      throw new Error(`Row ${number} has ${values.length} values, but the model has ` +
+                      `${columns.length} features.`);
+    return values.map((value, j) => {
+      const where = `Row ${number}, "${columns[j]}"`, found = cell(value, fields[j], where);
+      if (onlyCounts && found < 0)
+        throw new Error(`${where}: ${value} is negative, but this model compares counts.`);
+      return found;
     });
-    return values;
   }
 
   function one(row, number) {
-    const x = checked(row, number);
+    const x = stages.reduce((values, stage) => stage(values), checked(row, number));
     const k = kernel === null ? x.map((value, j) => value - X[j]) : between(kernel, x);
     const scores = scored(k);
     let variance = null;
@@ -142,7 +200,8 @@ export function predictor(model) {
     return {...answer, score: scores[best], scores, probabilities: chances};
   }
 
-  // rows: each an array of d numbers, or an object of numbers by the names of columns.
+  // rows: each an array of values, or an object of values by the names of columns: numbers, text for
+  // a category or a date, true or false, null or NaN where a column may be blank.
   // A classifier answers {label, probability, std, score, scores, probabilities} for each row (a
   // least-squares SVM has no std), a regressor {value, std}.
   return (rows) => {

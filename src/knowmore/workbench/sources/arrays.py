@@ -13,8 +13,10 @@ import numpy as np
 
 from knowmore._base import Array, Arrays, optional, some, undamaged
 from knowmore.errors import InvalidInput, KnowmoreError
+from knowmore.workbench.sources.cells import tabled
 from knowmore.workbench.sources.records import (
     ROWS,
+    NotNumbers,
     RecordBlock,
     Source,
     Wanted,
@@ -102,7 +104,7 @@ def parquet_source(path: Path, wanted: Wanted) -> Source:
     types = {column: schema.field(column).type for column in features}
     columns = [*features, *filter(None, (plan.label, plan.id, plan.contributor))]
 
-    def blocks() -> Iterator[RecordBlock]:
+    def blocks(*, as_cells: bool = False) -> Iterator[RecordBlock]:
         done = 0
         with _explained(name), parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(ROWS, columns=columns):
@@ -113,16 +115,20 @@ def parquet_source(path: Path, wanted: Wanted) -> Source:
                     return None if column is None else batch.column(column).to_pylist()
 
                 known = None if wanted.gaps else places
-                X = np.column_stack(
-                    [_numbers(name, batch, one, types[one], known) for one in features]
-                )
-                if known is not None:
-                    check_finite(name, X, features, known)
+                X: Any
+                if as_cells:
+                    X = [*zip(*map(plain, features), strict=True)]
+                else:
+                    X = np.column_stack(
+                        [_numbers(name, batch, one, types[one], known) for one in features]
+                    )
+                    if known is not None:
+                        check_finite(name, X, features, known)
                 labels, ids, who = map(plain, (plan.label, plan.id, plan.contributor))
                 given = labels if wanted.labelled else None, ids, who
                 yield checked_block(name, X, given, places)
 
-    return replace(plan, blocks=blocks)
+    return tabled(replace(plan, blocks=blocks), lambda: blocks(as_cells=True), wanted)
 
 
 def _numbers(name: str, batch: Any, column: str, kind: Any, places: list[str] | None) -> Array:
@@ -131,13 +137,13 @@ def _numbers(name: str, batch: Any, column: str, kind: Any, places: list[str] | 
     plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     values = batch.column(column)
     if not any(test(kind) for test in plain):
-        raise InvalidInput(
+        raise NotNumbers(
             f"{name!r}: the column {column!r} holds {kind}, not numbers. Take it out, or say what "
             f"it is by --label or --id."
         )
     if values.null_count and places is not None:
         first = values.is_null().to_pylist().index(True)
-        raise InvalidInput(
+        raise NotNumbers(
             f"{name!r}, {places[first]}, column {column!r}: there is no value. Fill it in, or "
             f"leave the row out."
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import numpy as np
 from knowmore._base import Array, Id, some
 from knowmore.errors import InvalidInput, MissingData
 from knowmore.store import content
+from knowmore.tables import Encoding, Options, json_of
 
 if TYPE_CHECKING:
     # Only a source of pictures pays for loading what reads them.
@@ -53,6 +53,8 @@ class Wanted:
     labelled : whether there must be labels
     usual_label, usual_id : what the model calls these columns
     gaps : whether a cell of a table without a finite number is NaN; else it is an error
+    table : the columns that the model knows by their types; None if it has learnt numbers
+    options : what the user said of the columns of a new model's table
     """
 
     label: str | None = None
@@ -62,6 +64,12 @@ class Wanted:
     usual_label: str | None = None
     usual_id: str | None = None
     gaps: bool = False
+    table: Encoding | None = None
+    options: Options = field(default_factory=Options)
+
+
+class NotNumbers(InvalidInput):
+    """A cell that is no number, in a table that was read as numbers."""
 
 
 @final
@@ -99,13 +107,17 @@ class RecordBlock:
 def record_bytes(record: Any) -> bytes:
     """A row of numbers, a text, or a row of cells as bytes: equal for equal records.
 
+    A row of cells that are all numbers equals the row of these numbers.
+
     >>> record_bytes(("Biscoe", None, 4200.0)), record_bytes("Good morning")
     (b'["Biscoe",null,4200.0]', b'Good morning')
+    >>> record_bytes((1.0, 2.0)) == record_bytes([1, 2])
+    True
     """
     if isinstance(record, str):
         return record.encode(errors="surrogatepass")
-    if isinstance(record, tuple):
-        return json.dumps(record, separators=(",", ":")).encode()
+    if isinstance(record, tuple) and any(type(cell) is not float for cell in record):
+        return json_of(record)
     return np.ascontiguousarray(record, dtype="<f8").tobytes()
 
 
@@ -132,6 +144,8 @@ class Source:
     skipped : what cannot be read, and why, by name; grows while blocks are read
     ignored : columns that the model does not know, and does without
     label, id, contributor : the names of these columns, if there are such
+    table : the columns of rows of cells, by their types
+    cells : the same source as rows of cells; None if it has none to give
     """
 
     name: str
@@ -145,6 +159,8 @@ class Source:
     label: str | None = None
     id: str | None = None
     contributor: str | None = None
+    table: Encoding | None = None
+    cells: Callable[[], Source] | None = None
 
     @property
     def pictures(self) -> bool:
@@ -182,7 +198,7 @@ def layout(name: str, header: Sequence[str], wanted: Wanted) -> Source:
     if known is None:
         if not there:
             raise InvalidInput(f"{name!r} has no columns of features, only {_columns(header)}.")
-        known = tuple(there)
+        known = _used(name, there, wanted.options)
     missing = [column for column in known if column not in header]
     if missing:
         raise InvalidInput(
@@ -190,14 +206,31 @@ def layout(name: str, header: Sequence[str], wanted: Wanted) -> Source:
             f"knows {some(known)}; the file has {_columns(header)}."
         )
     unknown = tuple(column for column in there if column not in known)
-    if unknown and wanted.labelled:
+    strange = [column for column in unknown if not _left_out(column, wanted)]
+    if strange and wanted.labelled:
         raise InvalidInput(
-            f"{name!r} has a column {unknown[0]!r}, which the model does not know. It has learnt "
+            f"{name!r} has a column {strange[0]!r}, which the model does not know. It has learnt "
             f"from {some(known)}. Take the column out."
         )
     return Source(
         name, columns=known, ignored=unknown, label=label, id=id_, contributor=contributor
     )
+
+
+def _used(name: str, there: Sequence[str], options: Options) -> tuple[str, ...]:
+    """The columns that count in a new model."""
+    try:
+        return options.used(there)
+    except InvalidInput as error:
+        raise InvalidInput(f"{name!r}: {error}") from None
+
+
+def _left_out(column: str, wanted: Wanted) -> bool:
+    """Whether a column does not count, as the model or the user says."""
+    if wanted.table is None:
+        return bool(wanted.options)
+    options = wanted.table.options
+    return options.columns is not None or column in (*options.ignore, *wanted.table.left_out)
 
 
 def _columns(header: Sequence[str]) -> str:
@@ -245,7 +278,7 @@ def numbers(
                 if gaps:
                     return float("nan")
                 where = f"{name!r}, {place}, column {column!r}"
-                raise InvalidInput(f"{where}: {_problem(cell)}") from None
+                raise NotNumbers(f"{where}: {_problem(cell)}") from None
 
         X = np.array(
             [
@@ -276,7 +309,8 @@ def check_finite(name: str, X: Array, features: Sequence[Any], places: Any) -> N
     if X.dtype.kind == "f" and not np.isfinite(X).all():
         i, j = np.argwhere(~np.isfinite(X))[0]
         value = "NaN, not a number" if np.isnan(X[i, j]) else "infinite"
-        raise InvalidInput(
+        problem = NotNumbers if np.isnan(X[i, j]) else InvalidInput
+        raise problem(
             f"{name!r}, {places[i]}, column {features[j]!r}: the value is {value}. Fill it in, or "
             f"leave the row out."
         )

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from io import StringIO
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from knowmore._base import read_cell
 from knowmore.errors import InvalidInput
+from knowmore.workbench.sources.cells import Raw, tabled
 from knowmore.workbench.sources.records import (
     ROWS,
     RecordBlock,
@@ -51,9 +52,9 @@ def csv_source(path: Path | str, wanted: Wanted, text: str | None = None) -> Sou
         pass
     plan = layout(name, header, wanted)
     at, names = {column: i for i, column in enumerate(header)}, plan.columns or ()
-    features = [at[column] for column in names]
+    features, gaps = [at[column] for column in names], wanted.gaps
 
-    def blocks() -> Iterator[RecordBlock]:
+    def blocks(*, as_cells: bool = False) -> Iterator[RecordBlock]:
         with _lines(path, text) as (reader, _):
             rows = _complete(name, reader, len(header))
             while some := list(islice(rows, ROWS)):
@@ -62,13 +63,13 @@ def csv_source(path: Path | str, wanted: Wanted, text: str | None = None) -> Sou
                 def column(which: str | None, cells: Any = cells) -> list[str] | None:
                     return None if which is None else [read_cell(row[at[which]]) for row in cells]
 
-                numbered = [[row[j] for j in features] for row in cells]
-                X = numbers(name, numbered, names, places, gaps=wanted.gaps)
+                chosen = [[row[j] for j in features] for row in cells]
+                X: Any = chosen if as_cells else numbers(name, chosen, names, places, gaps=gaps)
                 labels, ids, who = map(column, (plan.label, plan.id, plan.contributor))
                 columns = labels if wanted.labelled else None, ids, who
                 yield checked_block(name, X, columns, places)
 
-    return replace(plan, blocks=blocks)
+    return tabled(replace(plan, blocks=blocks), lambda: blocks(as_cells=True), wanted)
 
 
 @contextmanager
@@ -148,6 +149,8 @@ def lines_source(path: Path | None, wanted: Wanted, *, streaming: bool = False) 
         wanted = replace(wanted, gaps=False)
     lines = _chunks(path)
     first: list[list[tuple[int, bytes]]] = []
+    # Standard input is read once.
+    keeps = path is None and not streaming
     skipped: dict[str, str] = {}
     plan: Source | None = None
     failure: InvalidInput | None = None
@@ -170,15 +173,27 @@ def lines_source(path: Path | None, wanted: Wanted, *, streaming: bool = False) 
         )
     found = plan
 
-    def blocks() -> Iterator[RecordBlock]:
-        for chunk in chain(first, lines):
+    def chunks() -> Iterator[list[tuple[int, bytes]]]:
+        if path is not None and not streaming:
+            yield from _chunks(path)
+            return
+        yield from first
+        for chunk in lines:
+            if keeps:
+                first.append(chunk)
+            yield chunk
+
+    def blocks(*, as_cells: bool = False) -> Iterator[RecordBlock]:
+        for chunk in chunks():
             rows = iter(chunk)
             while some := list(islice(rows, ROWS)):
-                block = _usable(name, some, found, wanted, skipped if streaming else None)
+                into = skipped if streaming else None
+                block = _usable(name, some, found, wanted, into, as_cells=as_cells)
                 if block is not None:
                     yield block
 
-    return replace(found, blocks=blocks, columns=_named(found), skipped=skipped)
+    made = replace(found, blocks=blocks, columns=_named(found), skipped=skipped)
+    return _tabled(made, lambda: blocks(as_cells=True), wanted)
 
 
 def parsed(text: str, wanted: Wanted) -> Source:
@@ -192,8 +207,17 @@ def parsed(text: str, wanted: Wanted) -> Source:
     if not isinstance(row, dict):
         raise InvalidInput(f"{text!r} is no JSON object. Give names and numbers: {{...}} or [...].")
     plan = _layout(name, row, wanted)
-    block = _block(name, [(1, row)], plan, wanted)
-    return Source(name, lambda: iter([block]), _named(plan), ignored=plan.ignored)
+
+    def blocks(*, as_cells: bool = False) -> Iterator[RecordBlock]:
+        yield _block(name, [(1, row)], plan, wanted, as_cells=as_cells)
+
+    source = Source(name, blocks, _named(plan), ignored=plan.ignored)
+    return _tabled(source, lambda: blocks(as_cells=True), wanted)
+
+
+def _tabled(source: Source, raw: Raw, wanted: Wanted) -> Source:
+    """A source of JSON with its cells; a list of features has none."""
+    return source if source.columns is None else tabled(source, raw, wanted)
 
 
 def _named(plan: Source) -> tuple[str, ...] | None:
@@ -204,6 +228,11 @@ def _named(plan: Source) -> tuple[str, ...] | None:
 def _layout(name: str, row: Mapping[str, Any], wanted: Wanted) -> Source:
     if FEATURES not in row or not isinstance(row[FEATURES], list):
         return layout(name, list(row), wanted)
+    if wanted.table is not None:
+        raise InvalidInput(
+            f"{name!r} has a list of features, but the model has learnt columns by their names. "
+            f'Give an object: {{"{wanted.table.names[0]}": ...}}'
+        )
     return layout(name, list(row), replace(wanted, columns=(FEATURES,)))
 
 
@@ -213,6 +242,8 @@ def _usable(
     plan: Source,
     wanted: Wanted,
     skipped: dict[str, str] | None,
+    *,
+    as_cells: bool,
 ) -> RecordBlock | None:
     """A block of all lines, or of the usable ones if `skipped` takes the others."""
     rows = []
@@ -220,7 +251,7 @@ def _usable(
         try:
             row = _object(name, number, line)
             if skipped is not None:
-                _block(name, [(number, row)], plan, wanted)
+                _checked(name, (number, row), plan, wanted, as_cells=as_cells)
             rows.append((number, row))
         except InvalidInput as error:
             if skipped is None:
@@ -229,11 +260,26 @@ def _usable(
             why = str(error).removeprefix(f"{name!r}, {place}").lstrip(",: ")
             skipped[place] = why
             print(f"Skipped: {place}: {why}", file=sys.stderr, flush=True)
-    return _block(name, rows, plan, wanted) if rows else None
+    return _block(name, rows, plan, wanted, as_cells=as_cells) if rows else None
+
+
+def _checked(
+    name: str, row: tuple[int, Mapping[str, Any]], plan: Source, wanted: Wanted, *, as_cells: bool
+) -> None:
+    """Raise InvalidInput if a line cannot be used."""
+    block = _block(name, [row], plan, wanted, as_cells=as_cells)
+    if as_cells:
+        for _ in tabled(plan, lambda: iter([block]), wanted).blocks():
+            pass
 
 
 def _block(
-    name: str, rows: Sequence[tuple[int, Mapping[str, Any]]], plan: Source, wanted: Wanted
+    name: str,
+    rows: Sequence[tuple[int, Mapping[str, Any]]],
+    plan: Source,
+    wanted: Wanted,
+    *,
+    as_cells: bool = False,
 ) -> RecordBlock:
     places = [f"line {number}" for number, _ in rows]
     objects = [row for _, row in rows]
@@ -249,11 +295,14 @@ def _block(
         for key in row:
             if key not in keys and wanted.labelled:
                 raise InvalidInput(f"{name!r}, {place}: {key!r} is not in the first line.")
+    X: Any
     if features == (FEATURES,):
         X = _listed(name, [row[FEATURES] for row in objects], places)
     else:
         cells = [[row[key] for key in features] for row in objects]
-        X = numbers(name, cells, features, places, _strict, gaps=wanted.gaps)
+        X = cells
+        if not as_cells:
+            X = numbers(name, cells, features, places, _strict, gaps=wanted.gaps)
     labels = [row[plan.label] for row in objects] if plan.label and wanted.labelled else None
     who = [row.get(plan.contributor) for row in objects] if plan.contributor else None
     ids = [row[plan.id] for row in objects] if plan.id else None

@@ -1,0 +1,122 @@
+"""Rows of cells and a model: how they become vectors, and the encoding that new rows need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from knowmore._base import Array, Id, some
+from knowmore.errors import InvalidInput
+from knowmore.store import Store
+from knowmore.tables import CategoryColumn, Cell, Encoding, Options, WrongCell, cells_of, json_of
+from knowmore.workbench.sources import Source
+
+# Kinds of models whose vectors depend on more than their own examples.
+_NUMBERS_ONLY: Final = ("one-shot", "n-plus-one")
+
+
+@final
+@dataclass(frozen=True)
+class CellDescriber:
+    """Turns rows of cells into vectors; a text is the reason why a row cannot be read."""
+
+    table: Encoding
+
+    def vectors(
+        self, records: Sequence[Any], progress: Callable[[int, int], None] | None = None
+    ) -> list[Array | str]:
+        """The vector (d,) of each row, or the reason why it has none."""
+        rows = [record for record in records if not isinstance(record, str)]
+        X = iter(self.table.vectors(rows)) if rows else iter(())
+        return [record if isinstance(record, str) else next(X) for record in records]
+
+    def kept(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """The note that a model keeps of it, and no arrays."""
+        return self.table.note(), {}
+
+
+def encoding_for(
+    store: Store, source: Source, rows: Sequence[Sequence[Cell]], leaving: Collection[Id] = ()
+) -> Encoding:
+    """The encoding of a model with more rows of a source: that in use, unless they need another.
+
+    A new level, or the first blank of a column, lets all rows choose it anew.
+
+    leaving : examples whose cells change with these rows
+    """
+    if store.kind in _NUMBERS_ONLY:
+        raise InvalidInput(
+            f"A model of kind {store.kind} learns rows of numbers, and {source.name!r} has other "
+            f"cells. Make a model of another kind, such as gp."
+        )
+    known = store.table
+    assert source.table is not None
+    if not len(store):
+        return source.table.chosen(rows)
+    if known is not None and known.covers(rows):
+        return known
+    gone = set(leaving)
+    stay = [one for one in store.ids_.tolist() if one not in gone]
+    held = store.cells(stay) if stay else []
+    return (known or source.table).chosen([*held, *rows])
+
+
+def check_options(table: Encoding | None, names: Sequence[str], given: Options) -> None:
+    """Raise InvalidInput if somebody says other things of the columns than a model has learnt.
+
+    names : of the columns that it has learnt
+    """
+    if given.columns is not None and set(given.columns) != set(names):
+        raise InvalidInput(
+            f"--columns names other columns than the model has learnt: {some(list(names))}. Leave "
+            f"it out, or teach a new model."
+        )
+    types = {} if table is None else {column.name: column for column in table.columns}
+    for one in given.categories:
+        if not isinstance(types.get(one), CategoryColumn):
+            what = "numbers" if one in names else "nothing"
+            raise InvalidInput(
+                f"--category {one}: the model has learnt {what} of this column. Leave it out, or "
+                f"teach a new model."
+            )
+    for one in given.ignore:
+        if one in names:
+            raise InvalidInput(
+                f"--ignore {one}: the model has learnt this column. Leave it out, or teach a new "
+                f"model."
+            )
+
+
+def read_rows(table: Encoding, rows: Sequence[Any]) -> list[tuple[Cell, ...]]:
+    """Rows of cells by the names of their columns, as a model keeps them.
+
+    Names that the model does not know are left out; raises InvalidInput at the first wrong row.
+    """
+    found = []
+    for i, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise InvalidInput(
+                f"Row {i} is a list, but the model has learnt columns by their names. Give an "
+                f"object with {some(table.names)}."
+            )
+        if missing := [name for name in table.names if name not in row]:
+            raise InvalidInput(
+                f"Row {i} lacks {some(missing)}. Give a value or null for each column: "
+                f"{some(table.names)}."
+            )
+        try:
+            found.append(table.read([row[name] for name in table.names]))
+        except WrongCell as error:
+            raise InvalidInput(f"Row {i}, {error}.") from None
+    return found
+
+
+def shown_cells(table: Encoding, kept: bytes | None) -> dict[str, Cell]:
+    """The cells that a model keeps of an example, by the names of their columns."""
+    return {} if kept is None else dict(zip(table.names, cells_of(kept), strict=True))
+
+
+def kept_cells(rows: Sequence[Sequence[Cell]]) -> list[bytes | None]:
+    """What a model keeps of rows of cells."""
+    return [json_of(row) for row in rows]
