@@ -1601,7 +1601,7 @@ def test_a_column_that_drowns_the_others_is_named_once(tmp_path):
     knowmore.open(model, GPClassifier(settings="median")).close()
     lines = apart("learn", model, source).stderr.splitlines()
     (said,) = [
-        one for one in lines if one.startswith("knowmore: Column 1 has a standard deviation")
+        one for one in lines if one.startswith("knowmore: Column 'income' has a standard deviation")
     ]
     assert said.endswith(
         "have no say. Scale the columns of the table before it is learnt, or call knowmore tune."
