@@ -521,10 +521,11 @@ def test_the_studio_says_how_to_name_a_column_of_labels(here):
         run("studio", "a b.csv", "--no-open")
     assert str(caught.value) == (
         "'a b.csv' has no column 'label'. Name the one that holds the labels: --label COLUMN. "
-        "There are 'a', 'kind'. --label is an option of learn: teach a file first by knowmore "
-        "learn 'a b.km' 'a b.csv' --label COLUMN, then knowmore studio 'a b.km'"
+        "There are 'a', 'kind'."
     )
     assert not (here / "a b.km").exists()
+    with pytest.raises(InvalidInput, match="are of a table that is learnt"):
+        run("studio", "a.km", "--label", "kind", "--no-open")
 
 
 def test_the_log_names_a_contributor_only_while_it_knows_all():
