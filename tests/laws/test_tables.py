@@ -15,7 +15,7 @@ from tolerance import assert_rounded
 import knowmore
 from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.estimators import unnamed
-from knowmore.store import Store, kinds, past
+from knowmore.store import Store, kinds, past, restore
 from knowmore.tables import Encoding, cells_of
 from knowmore.workbench import LearnOptions, learn, made, make, merge
 
@@ -264,6 +264,37 @@ def test_a_table_of_nothing_keeps_no_level(tmp_path):
     other = tmp_path / "other.csv"
     other.write_text("colour,label\nred,x\nblue,y\n")
     assert teach(path, other).added == 2
+
+
+def test_another_table_after_all_was_undone(tmp_path):
+    path, other = tmp_path / "m.km", tmp_path / "other.csv"
+    teach(path, table(tmp_path / "t.csv", first_examples(np.random.default_rng(0), "gp")))
+    with knowmore.open(path) as store:
+        store.undo()
+        other.write_text("colour,label\nred,x\nblue,y\n")
+        assert teach(path, other).added == 2
+        store.refresh()
+        assert store.table.features == ("colour=blue", "colour=red")
+        assert store.verify().ok
+
+
+def test_a_copy_takes_the_place_of_a_table(tmp_path):
+    path, copy = tmp_path / "m.km", tmp_path / "copy.km"
+    first = first_examples(np.random.default_rng(0), "gp")
+    new = {"n": (["Zanzibar", "", "", ""], "x")}
+    teach(path, table(tmp_path / "t.csv", first | new))
+    copy.write_bytes(path.read_bytes())
+    back = next(iter(first))
+    with knowmore.open(path) as store:
+        store.forget(["n", back])
+        teach(path, table(tmp_path / "t.csv", {back: first[back]}), again=True)
+        held = store.refresh() and len(store)
+    assert restore(path, copy).forgotten == ["n"]
+    with knowmore.open(path) as store:
+        assert len(store) == held
+        assert "island=Zanzibar" not in store.table.features
+        assert store.verify().ok
+    assert b"Zanzibar" not in path.read_bytes()
 
 
 def test_undo_over_a_new_level_and_redo(tmp_path):

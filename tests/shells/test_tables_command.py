@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -273,6 +275,31 @@ def test_options_are_kept(here):
             "year=2009",
         )
     assert asked("learn", "y.km", "penguins.csv", "--category", "year")["skipped"] == 11
+
+
+def test_cells_that_a_spreadsheet_would_run_come_back(here):
+    (here / "t.csv").write_text("sign,label\n'=1+1,x\n'@b,y\n")
+    run("learn", "t.km", "t.csv")
+    run("export", "t.km", "--table", "out.csv")
+    with Store("t.km") as store:
+        assert store.cells() == [("=1+1",), ("@b",)]
+    with open("out.csv", newline="") as file:
+        assert [row["sign"] for row in csv.DictReader(file)] == ["'=1+1", "'@b"]
+
+
+def test_arrays_have_no_cells(model, here):
+    np.savez(here / "x.npz", X=[[1.0, 2.0]], y=["Adelie"])
+    words = "has learnt a table by the names of its columns, and 'x.npz' holds numbers"
+    with pytest.raises(InvalidInput, match=words):
+        run("learn", model, "x.npz")
+
+
+def test_an_exported_database_has_cells(model, here):
+    run("export", model, "--sqlite", "out.db")
+    with closing(sqlite3.connect(here / "out.db")) as database:
+        rows = database.execute("SELECT island, mass, ringed, seen FROM examples").fetchall()
+    assert rows[0] == ("Torgersen", 3750.0, 1, "2007-11-11")
+    assert (None, 3600.0, 1, "2008-02-03") in rows
 
 
 def test_a_plain_table_of_numbers_stays_as_it_was(here):

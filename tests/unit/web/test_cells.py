@@ -113,4 +113,4 @@ def test_the_service_answers_rows_of_cells(path):
         assert status == 200
         assert next(one["label"] for one in found["predictions"]) == "x"
         status, found = ask.post("/predict", {"rows": [row | {"mass": "big"}]})
-        assert (status, found["error"]) == (422, "Row 0, column 'mass': 'big' is not a number.")
+        assert (status, found["detail"]) == (422, "Row 0, column 'mass': 'big' is not a number.")
