@@ -57,6 +57,7 @@ PAPERS = {
         "What knowmore chooses for itself, without any argument",
         {
             "tables": "Public tables as they come, against scikit-learn's models: ranks, verdicts.",
+            "mixed-tables": "Texts and blanks: the command against recipes of Python.",
             "picture-tables": "Embeddings and histograms: not below the earlier default.",
         },
     ),

@@ -11,7 +11,7 @@ from papers.data.digits import digits
 from papers.data.faces import FACE_SHAPE, orl_faces
 from papers.data.fashion import fashion_mnist
 from papers.data.flights import Flights, flights
-from papers.data.keel import KeelTable, keel, keel_names
+from papers.data.keel import KeelTable, keel, keel_cells, keel_names
 from papers.data.land import land_and_sea
 from papers.data.location import arrays_of, find
 from papers.data.nouns import wordnet
@@ -40,6 +40,7 @@ __all__ = [
     "flights",
     "kdd99",
     "keel",
+    "keel_cells",
     "keel_names",
     "land_and_sea",
     "orl_faces",

@@ -41,17 +41,30 @@ def keel(kind: str, name: str) -> KeelTable:
     """
     path = _folder(kind) / f"{name}.dat"
     with undamaged(path, "a data set", DAMAGED):
-        lines = path.read_text(encoding="utf-8").splitlines()
-        rows = [
-            [cell.strip() for cell in line.split(",")]
-            for line in lines
-            if line.strip() and not line.startswith("@")
-        ]
+        rows = _rows(path)
         whole = [row for row in rows if not _MISSING & {cell.lower() for cell in row}]
         *columns, y = (np.array(column) for column in zip(*whole, strict=True))
         parts = [_numbers(column) for column in columns]
         numeric = np.concatenate([np.full(part.shape[1], given) for part, given in parts])
         return KeelTable(np.hstack([part for part, _ in parts]), y, numeric)
+
+
+def keel_cells(kind: str, name: str) -> tuple[Array, Array]:
+    """The cells (n, d) of a table as texts, "" where a value is missing, and the classes (n,)."""
+    path = _folder(kind) / f"{name}.dat"
+    with undamaged(path, "a data set", DAMAGED):
+        rows = np.array(_rows(path))
+        missing = np.isin(np.char.lower(rows), sorted(_MISSING))
+        cells = np.where(missing, "", rows)
+        return cells[:, :-1], cells[:, -1]
+
+
+def _rows(path: Path) -> list[list[str]]:
+    return [
+        [cell.strip() for cell in line.split(",")]
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.strip() and not line.startswith("@")
+    ]
 
 
 def _numbers(column: Array) -> tuple[Array, bool]:

@@ -8,7 +8,11 @@ A call that raises one changes nothing.
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -105,8 +109,48 @@ class LostVariance(KnowmoreWarning):
     """Rows were removed that were so large that the rest of some feature is lost in rounding."""
 
 
+# The names of the columns that numbers in errors and warnings stand for, if they have names.
+_columns: ContextVar[Sequence[object]] = ContextVar("_columns", default=())
+
+
+@contextmanager
+def columns_named(names: Sequence[object] | None) -> Iterator[None]:
+    """Name columns in the errors and warnings of the block: "Column 3" becomes "Column 'mass'".
+
+    names : of the columns, in their order; None leaves the numbers
+
+    >>> with columns_named(["island", "mass"]):
+    ...     named("Column 1 is constant, and row 0 is not.")
+    "Column 'mass' is constant, and row 0 is not."
+    """
+    if names is None:
+        yield
+        return
+    token = _columns.set(names)
+    try:
+        yield
+    except KnowmoreError as error:
+        if error.args and isinstance(error.args[0], str):
+            error.args = (named(error.args[0]), *error.args[1:])
+        raise
+    finally:
+        _columns.reset(token)
+
+
+def named(text: str) -> str:
+    """A text with the names of the columns that it has numbers of."""
+    names = _columns.get()
+
+    def name(found: re.Match[str]) -> str:
+        at = int(found[2])
+        return f"{found[1]} {names[at]!r}" if at < len(names) else found[0]
+
+    return re.sub(r"\b([Cc]olumn) (\d+)\b", name, text)
+
+
 def warn(message: str | KnowmoreWarning) -> None:
     """Issue a KnowmoreWarning that points to the line which called knowmore."""
+    message = named(message) if isinstance(message, str) else message
     package = __name__.partition(".")[0]
     level, frame = 0, inspect.currentframe()
     while frame and frame.f_globals.get("__name__", "").partition(".")[0] == package:

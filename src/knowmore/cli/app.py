@@ -13,7 +13,16 @@ import typer
 
 import knowmore
 from knowmore.cli import ask, history, showing, teach
-from knowmore.cli.options import Pictures, quickly
+from knowmore.cli.options import (
+    Category,
+    Columns,
+    Id,
+    Ignore,
+    Label,
+    Pictures,
+    quickly,
+    table_options,
+)
 
 # The demonstration shares these options with the experiments of the papers.
 Out = Annotated[Path, typer.Option(help="Folder for pictures and tables.", file_okay=False)]
@@ -263,6 +272,11 @@ def studio(
         str | None,
         typer.Option(metavar="TABLE|FOLDER", help="Records without labels to ask about."),
     ] = None,
+    label: Label = None,
+    id_: Id = None,
+    columns: Columns = None,
+    category: Category = None,
+    ignore: Ignore = None,
     host: Annotated[str, typer.Option(help="The address to serve.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0: any that is free.", min=0, max=65535)] = 0,
     no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser.")] = False,
@@ -274,4 +288,13 @@ def studio(
     """
     from knowmore.cli.serving import studio
 
-    studio(source, pool=pool, host=host, port=port, opens=not no_open)
+    studio(
+        source,
+        pool=pool,
+        host=host,
+        port=port,
+        opens=not no_open,
+        label=label,
+        id=id_,
+        table=table_options(columns, category, ignore),
+    )

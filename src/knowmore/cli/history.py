@@ -13,6 +13,9 @@ from knowmore.cli.options import DryRun, Json, ModelFile, Yes
 
 Objective = Literal["loo", "marginal_likelihood"]
 
+# Levels that are shown of a column.
+_LEVELS = 5
+
 
 def log(model: ModelFile, as_json: Json = False) -> None:
     """What was done to the model, and when; what was undone is marked."""
@@ -164,6 +167,11 @@ def _show_status(answer: dict[str, Any]) -> None:
     for name, value in facts.items():
         if value is not None:
             print(f"{name.ljust(width)}  {value}")
+    if answer["table"]:
+        print()
+        showing.show_table(
+            ("column", "type", "levels", "a blank is"), [*map(_column, answer["table"])]
+        )
     for counts, headings in (
         (answer["classes"], ("class", "examples")),
         (answer["contributors"], ("contributor", "gave features or label of")),
@@ -172,6 +180,15 @@ def _show_status(answer: dict[str, Any]) -> None:
         if counts:
             print()
             showing.show_table(headings, [list(pair.values()) for pair in counts])
+
+
+def _column(column: dict[str, Any]) -> list[str]:
+    """A line on a column of a table."""
+    levels = column.get("levels", ())
+    shown = ", ".join(levels[:_LEVELS]) + (", ..." if len(levels) > _LEVELS else "")
+    blank = [] if "fill" not in column else [showing.cell_text(column["fill"], 6)]
+    blank += ["a feature"] if column["blank"] else []
+    return [column["name"], column["type"], shown, ", ".join(blank) or "no level"]
 
 
 def tune(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import socket
 import sys
@@ -64,11 +63,16 @@ def serve(model: Path, *, host: str, port: int, token: str | None, label_studio:
         raise errors[0]
 
 
-def studio(source: Path | None, *, pool: str | None, host: str, port: int, opens: bool) -> None:
-    """Serve the studio of a model until interrupted."""
+def studio(
+    source: Path | None, *, pool: str | None, host: str, port: int, opens: bool, **teaching: Any
+) -> None:
+    """Serve the studio of a model until interrupted.
+
+    teaching : options of `LearnOptions` for a table or folder that is learnt first
+    """
     if source is None or source.suffix != ".km" or pool is not None:
         load_without_pandas()
-    path = _model(source)
+    path = _model(source, teaching)
     asked = None if pool is None else _pool(path, pool)
     with listening(host, port) as bound:
         door = Door(host, bound.getsockname()[1])
@@ -139,15 +143,20 @@ def _server(path: Path, door: Door, pool: UnlabelledPool | None) -> Any:
     return Server(config)
 
 
-def _model(source: Path | None) -> Path:
+def _model(source: Path | None, teaching: dict[str, Any]) -> Path:
     """The file of the model that was named, learnt first if it is not one itself."""
+    if (source is None or source.suffix == ".km") and any(teaching.values()):
+        raise InvalidInput(
+            "--label, --id, --columns, --category and --ignore are of a table that is learnt. "
+            "Name the table, or leave them out."
+        )
     if source is None:
         return _empty_plane()
     if source.suffix == ".km":
         if not source.is_file():
             raise MissingData(f"There is no file {str(source)!r}. Make one: knowmore learn.")
         return source
-    return _learnt(source)
+    return _learnt(source, teaching)
 
 
 def _empty_plane() -> Path:
@@ -159,7 +168,7 @@ def _empty_plane() -> Path:
     return _PLANE
 
 
-def _learnt(source: Path) -> Path:
+def _learnt(source: Path, teaching: dict[str, Any]) -> Path:
     """A model beside a folder of pictures or a table, taught with its contents."""
     from knowmore.workbench import LearnOptions, learn
 
@@ -167,19 +176,9 @@ def _learnt(source: Path) -> Path:
         raise MissingData(f"There is no file or folder {str(source)!r}. Check the path.")
     whole = source.resolve()
     path = source.with_name(f"{whole.name if whole.is_dir() else whole.stem}.km")
-    request = LearnOptions(path, str(source))
-    try:
-        with progress_bar("learning") as progress:
-            found, read = learn(request, progress)
-    except InvalidInput as error:
-        if "--label" not in str(error):
-            raise
-        way = shlex.join(["knowmore", "learn", str(path), str(source)])
-        then = shlex.join(["knowmore", "studio", str(path)])
-        raise InvalidInput(
-            f"{error} --label is an option of learn: teach a file first by {way} --label COLUMN, "
-            f"then {then}"
-        ) from error
+    request = LearnOptions(path, str(source), **teaching)
+    with progress_bar("learning") as progress:
+        found, read = learn(request, progress)
     show_skipped(read.skipped)
     talk(f"{path} has learnt {source}: {counted(found.examples)}, {found.added} of them new.")
     return path

@@ -168,16 +168,11 @@ def replace(
     as_json: Json = False,
 ) -> None:
     """Give an example other features. Its label stays; `learn` replaces many at a time."""
-    from knowmore.workbench import ids_named, one_row
+    from knowmore.workbench import ids_named, replace_row
 
     with knowmore.open(model) as store:
         (one,) = ids_named(store, [id_])
-        X = one_row(store, source)
-        if not dry_run:
-            # The source that it was learnt from has not changed: to learn that again must not
-            # bring the old features back.
-            (record,) = store.records([one])
-            store.replace([one], X, contents=[record.content])
+        replace_row(store, one, source, dry_run=dry_run)
     if as_json:
         showing.show_json({"id": one, "dry_run": dry_run})
     else:

@@ -39,8 +39,9 @@ def to_table(model: Any, path: File) -> None:
     path : a .csv or .parquet file, replaced when the new one is complete
 
     The columns are id, label, weight, loo_predicted, loo_score, loo_variance and loo_silent, and
-    then the features by their names. Those that begin with loo are what the model predicts for the
-    example without it (see `LeftOut`): the score is that of the example's own label. A regressor
+    then the features by their names, or the cells of a table that was learnt in the file. Those
+    that begin with loo are what the model predicts for the example without it (see `LeftOut`):
+    the score is that of the example's own label. A regressor
     has no score; where its targets are rows of q numbers, label, loo_predicted and loo_variance
     are q columns each, label_0, label_1, ... A feature that has the name of another column gets an
     underscore behind it. Text that a spreadsheet would run, such as "=1+1", has an apostrophe
@@ -86,6 +87,11 @@ def _columns(model: Any) -> dict[str, Array]:
     if is_classifier(estimator):
         own["loo_score"] = _own_scores(left)
     own |= _each("loo_variance", left.variance) | {"loo_silent": left.silent}
+    if is_stored(model) and (table := model.table) is not None:
+        # A table comes back as it was given.
+        columns = zip(*model.cells([*examples.names]), strict=True)
+        cells = (np.array(column, dtype=object) for column in columns)
+        return own | dict(zip(distinct([*table.names], tuple(own)), cells, strict=True))
     names = distinct([*column_names(model)], tuple(own))
     return own | dict(zip(names, examples.X.T, strict=True))
 

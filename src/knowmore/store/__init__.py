@@ -15,6 +15,7 @@ from knowmore.store.kinds import KINDS
 from knowmore.store.schema import restore_schema
 from knowmore.store.state import Restored, load, restore, save
 from knowmore.store.store import Store
+from knowmore.store.store import encoded as encoded
 from knowmore.store.store import past as past
 from knowmore.store.work import TUNE as TUNE
 from knowmore.store.work import Forgotten, Preview, Record, Status

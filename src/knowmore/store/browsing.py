@@ -44,7 +44,8 @@ def to_sqlite(store: Store, path: Name) -> None:
     path : the database, replaced when the new one is complete
 
     examples : id, label, weight, contributor (who gave the features), labeller, origin, at (UTC,
-        ISO 8601), kept (1 if somebody has confirmed the label), and a column for each feature.
+        ISO 8601), kept (1 if somebody has confirmed the label), and a column for each feature, or
+        for each column of a table that was learnt.
         Several targets are label_0, label_1, ...; a feature that has the name of another column
         gets an underscore behind it. More than 1,000 features are one column, `features`, a list
         as JSON.
@@ -92,7 +93,10 @@ def _examples(store: Store, written: Callable[[Any], Any]) -> _Table:
         return _Table("examples", ["id", "label", *_OWN], [])
     label = records[0].label
     several = [f"label_{j}" for j in range(len(label))] if isinstance(label, list) else ["label"]
-    names, X = [*column_names(store)], store.examples.X.tolist()
+    names: list[str] = [*column_names(store)]
+    X: list[Any] = store.examples.X.tolist()
+    if (encoding := store.table) is not None:
+        names, X = [*encoding.names], store.cells()
     wide = len(names) > _WIDE
     rows = []
     for one, x in zip(records, X, strict=True):
@@ -135,7 +139,10 @@ def _distinct(names: Iterable[str]) -> list[str]:
 
 def _write(new: sqlite3.Connection, table: _Table) -> None:
     """Make a table of these columns and rows; the first column of two of them is the key."""
-    first = table.rows[0] if table.rows else (None,) * len(table.columns)
+    first = [
+        next((row[j] for row in table.rows if row[j] is not None), None)
+        for j in range(len(table.columns))
+    ]
     columns = [
         f"{_quoted(name)} {_TYPES.get(type(value), 'TEXT')}"
         for name, value in zip(table.columns, first, strict=True)

@@ -754,10 +754,12 @@ def _givers(file: File) -> set[str | None]:
 
 
 def _said(journal: Journal, versions: Sequence[Version]) -> dict[str, Any]:
-    """Features, label, weight and givers of versions, by the texts of their ids."""
+    """Features or cells, label, weight and givers of versions, by the texts of their ids."""
+    has_cells = table_of(journal.file.facts()) is not None
+    part = slice(4, 5) if has_cells else slice(1, 3)
     vectors, givers = journal.vectors(one.vector for one in versions), journal.givers(versions)
     return {
-        one.id: (vectors[one.vector][1:3], one.label, one.weight, whose)
+        one.id: (vectors[one.vector][part], one.label, one.weight, whose)
         for one, whose in zip(versions, givers, strict=True)
     }
 

@@ -17,8 +17,15 @@ from sklearn.base import clone
 
 from knowmore._base import Array, Id, a_type, check_name, number
 from knowmore.edits import Add
-from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NoExamples, warn
-from knowmore.estimators import ChoosingEstimator, declare, declared_classes
+from knowmore.errors import (
+    InvalidInput,
+    InvalidType,
+    KnowmoreError,
+    NoExamples,
+    columns_named,
+    warn,
+)
+from knowmore.estimators import ChoosingEstimator, declare, declared_classes, names_in
 from knowmore.examples import Examples, array_of_ids
 from knowmore.models import LeftOut, beside_rows
 from knowmore.store import kinds, state, verification
@@ -381,7 +388,8 @@ class Store:
             labels = context.estimator.editable_.labels if context.fitted else None
             names = declared_classes(y, classes, labels)
             given, next_id = context.numbered(X, y, ids, sample_weight)
-            change = context.add(X, y, given, sample_weight)
+            with columns_named(columns):
+                change = context.add(X, y, given, sample_weight)
             if columns is not None:
                 kinds.name_columns(change.estimator, columns)
             declare(change.estimator, names)
@@ -423,7 +431,8 @@ class Store:
         the labels if there are new ones.
         """
         with self.session.lock, self.session.editing() as work:
-            change = work.context.replace(ids, X, y)
+            with columns_named(names_in(work.held.estimator)):
+                change = work.context.replace(ids, X, y)
             if change is not None:
                 work.enter("replace", change, About(contributor, origins, contents, thumbnails), X)
         return self

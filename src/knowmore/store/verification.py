@@ -56,6 +56,7 @@ from knowmore.estimators import left_to_examples
 from knowmore.examples import Examples
 from knowmore.models import Forest, KernelModel
 from knowmore.store import kinds
+from knowmore.store.cells import ENCODED, cells_in, table_of
 from knowmore.store.file import (
     FORMAT,
     TABLES,
@@ -70,6 +71,7 @@ from knowmore.store.file import (
 )
 from knowmore.store.journal import FORGETS, Numbers, Version, moment_of
 from knowmore.store.work import TUNE, Fresh, Trace, staying
+from knowmore.tables import Encoding
 from knowmore.transfer import OneShot
 
 if TYPE_CHECKING:
@@ -660,6 +662,9 @@ def _verified(session: Session, fresh: Fresh, fast: bool) -> Verification:
     ]
     if fast:
         return Verification(tuple(checks), None, None, about)
+    if (table := table_of(facts)) is not None:
+        with file.understood("cells"):
+            checks.append(_table(table, facts, versions, tables))
     exactness, chosen = None, None
     last = max((row[0] for row in tables["journal"] if row[2] in FORGETS), default=0)
     if any(one.live and one.weight > 0 for one in versions):
@@ -724,6 +729,28 @@ def _exact(found: Exactness) -> list[Check]:
             f"rounding)",
         ),
     ]
+
+
+def _table(
+    table: Encoding, facts: dict[str, Any], versions: list[Version], tables: dict[str, list[Row]]
+) -> Check:
+    """Whether all vectors follow from their cells, and no level is of nobody after a forget."""
+    rows = tables["vectors"]
+    cells = {row[0]: cells_in(row, 0) for row in rows}
+    X = table.vectors([cells[row[0]] for row in rows])
+    columns = facts["columns"] or {"width": X.shape[1]}
+    held = kinds.read_rows([row[1] for row in rows], columns["width"])
+    if not np.array_equal(X, held):
+        return Check("table", False, "a vector is not the one of its cells")
+    position = Numbers(*facts["numbers"]).position
+    live = [cells[one.vector] for one in versions if one.live]
+    chosen = not live or table.chosen(live) == table
+    forgot = any(row[0] == position and row[2] in FORGETS for row in tables["journal"])
+    # What was undone since may come back, and keeps its levels.
+    if not chosen and forgot and facts.get(ENCODED, 0) <= position:
+        return Check("table", False, "the examples held do not choose its levels and fills")
+    whose = "the examples held choose" if chosen else "its first or later rows chose"
+    return Check("table", True, f"every vector is the one of its cells; {whose} levels and fills")
 
 
 def _sums(here: str, there: str) -> Check:

@@ -20,18 +20,11 @@ from knowmore.tables.guessing import Guess as Guess
 from knowmore.tables.guessing import Options as Options
 
 __all__ = [
-    "BLANKS",
     "CategoryColumn",
-    "Cell",
-    "Column",
     "DateColumn",
     "Encoding",
-    "Guess",
     "NumberColumn",
     "Options",
     "TableEncoder",
     "TruthColumn",
-    "WrongCell",
-    "cells_of",
-    "json_of",
 ]

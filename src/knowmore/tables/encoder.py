@@ -62,8 +62,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names, rows = self._rows(X, reset=True)
         columns = None if self.columns is None else tuple(self.columns)
         options = Options(columns, tuple(self.categories), tuple(self.ignore))
-        guess = Guess(names, options)
-        guess.see(rows, [f"Row {i} of X" for i in range(len(rows))])
+        used = options.used(names)
+        at = [names.index(one) for one in used]
+        guess = Guess(used, options)
+        guess.see(
+            ([row[j] for j in at] for row in rows), (f"Row {i} of X" for i in range(len(rows)))
+        )
         made, left_out = guess.columns()
         found = Encoding(made, left_out, options)
         self.encoding_ = found.chosen(self._read(found, names, rows))

@@ -83,7 +83,6 @@ class _Evidence:
     """
 
     count: int = 0
-    blanks: int = 0
     numbers: int = 0
     truths: int = 0
     dates: int = 0
@@ -95,7 +94,6 @@ class _Evidence:
 
     def see(self, cell: Any, place: str) -> None:
         if reading.is_blank(cell):
-            self.blanks += 1
             return
         self.count += 1
         is_number = type(cell) in (int, float) or _reads(reading.number, cell)
@@ -130,7 +128,7 @@ def _reads(reader: Callable[[Any], Any], cell: Any) -> bool:
 
 @final
 class Guess:
-    """Tells the types of columns from rows of cells, which may come in parts.
+    """Tells the types of the columns that count from rows of their cells, which may come in parts.
 
     >>> guess = Guess(["island", "mass"])
     >>> guess.see([("Biscoe", "4200"), ("Dream", "NA")], ["line 2", "line 3"])
@@ -141,22 +139,13 @@ class Guess:
     def __init__(self, names: Sequence[str], options: Options | None = None) -> None:
         self.options = options or Options()
         self.names = tuple(names)
-        self.used = self.options.used(self.names)
-        self._seen = [_Evidence() for _ in self.used]
-        self._at = [self.names.index(one) for one in self.used]
+        self._seen = [_Evidence() for _ in self.names]
 
     def see(self, rows: Iterable[Sequence[Any]], places: Iterable[str]) -> None:
         """Look at some rows of cells."""
-        pairs = [*zip(self._at, self._seen, strict=True)]
         for row, place in zip(rows, places, strict=True):
-            for j, seen in pairs:
-                seen.see(row[j], place)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether all cells are numbers, and nobody said anything of the columns."""
-        full = all(seen.numbers == seen.count and not seen.blanks for seen in self._seen)
-        return full and not self.options
+            for cell, seen in zip(row, self._seen, strict=True):
+                seen.see(cell, place)
 
     def columns(self, refuse: Refuse | None = None) -> tuple[tuple[Column, ...], dict[str, str]]:
         """The columns by their types, and why others are left out, by name.
@@ -166,7 +155,7 @@ class Guess:
         refuse = refuse or _refused
         found: list[Column] = []
         left: dict[str, str] = {}
-        for name, seen in zip(self.used, self._seen, strict=True):
+        for name, seen in zip(self.names, self._seen, strict=True):
             made = self._column(name, seen, refuse)
             if isinstance(made, str):
                 left[name] = made

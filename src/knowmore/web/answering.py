@@ -14,7 +14,7 @@ from sklearn.base import is_classifier
 from knowmore._base import Array, is_real, some
 from knowmore.errors import InvalidInput, NoExamples
 from knowmore.export import column_names
-from knowmore.workbench import Predictor, RowPrediction, describing
+from knowmore.workbench import Predictor, RowPrediction, describing, read_rows
 
 # Rows between two looks at the clock.
 _AT_ONCE = 256
@@ -36,6 +36,7 @@ class Answering:
         # Clients need not know in which folder the file is.
         self._way = describing(Path(store.path.name)) if store.notes.get("pictures") else None
         self._predictor: Predictor | None = None
+        self._table = store.table if self.count else None
         if self.count:
             self.columns = column_names(store)
             # A service writes nothing.
@@ -54,19 +55,24 @@ class Answering:
         return answers
 
     def _rows(self, given: Sequence[Any]) -> Array:
-        """Rows of numbers, or of numbers by the names of columns, as an array (m, d)."""
+        """Rows of numbers, or of values by the names of columns, as an array (m, d)."""
         if not self.count:
             raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
+        if self._table is not None:
+            X: Array = self._table.vectors(read_rows(self._table, given))
+            return X
         d = len(self.columns)
-        X = [self._by_name(row, i) if isinstance(row, dict) else row for i, row in enumerate(given)]
-        for i, row in enumerate(X):
+        rows = [
+            self._by_name(one, i) if isinstance(one, dict) else one for i, one in enumerate(given)
+        ]
+        for i, row in enumerate(rows):
             if len(row) != d:
                 way = f" They are those of a picture: {self._way}" if self._way else ""
                 raise InvalidInput(
                     f"Row {i} has {len(row)} numbers, but the model has {d} features.{way}"
                 )
         try:
-            return np.array(X, dtype=float).reshape(len(X), d)
+            return np.array(rows, dtype=float).reshape(len(rows), d)
         except OverflowError as error:
             raise InvalidInput("A number is too large: none may exceed 1.8e308.") from error
 

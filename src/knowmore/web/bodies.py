@@ -42,6 +42,11 @@ Labels = Annotated[list[Label], Field(min_length=1, max_length=_MOST)]
 # Squares of larger values could not be summed.
 Value = Annotated[FiniteFloat, Field(ge=-1e100, le=1e100)]
 Rows = Annotated[list[list[Value]], Field(min_length=1, max_length=_MOST)]
+# Rows of a table by the names of its columns.
+CellRows = Annotated[
+    list[dict[Text, bool | Value | Annotated[str, AfterValidator(_text)] | None]],
+    Field(min_length=1, max_length=_MOST),
+]
 Places = Annotated[list[tuple[Value, Value]], Field(min_length=1, max_length=_MOST)]
 Noise = Annotated[FiniteFloat, Field(ge=0, le=1e6)]
 LengthScale = Annotated[FiniteFloat, Field(gt=0, le=1e9)]
@@ -90,10 +95,11 @@ class RequestBody(BaseModel):
 
 
 class AddBody(RequestBody):
-    """Learn examples: rows X, or places in the plane."""
+    """Learn examples: rows X, places in the plane, or cells by the names of their columns."""
 
     verb: Literal["add"]
     X: Rows | None = None
+    cells: CellRows | None = None
     plane: Places | None = None
     y: Labels
     contributor: Text | None = STUDIO

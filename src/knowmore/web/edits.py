@@ -16,7 +16,7 @@ from knowmore.errors import InvalidInput
 from knowmore.store import Store
 from knowmore.web import bodies
 from knowmore.web.snapshot import Snapshot
-from knowmore.workbench import check_same_features
+from knowmore.workbench import add_cells, check_same_features, read_rows
 
 if TYPE_CHECKING:
     from knowmore.web.studio import Studio
@@ -35,6 +35,13 @@ def applied(body: Any, studio: Studio, now: Snapshot) -> EditOutcome:
     store = studio.store
     ours: dict[str, Any] = {"contributor": bodies.STUDIO}
     match body:
+        case bodies.AddBody(cells=cells) if cells is not None:
+            if store.table is None or len(cells) != len(body.y):
+                raise InvalidInput(
+                    "Cells are for a model that has learnt a table, with a label for each row."
+                )
+            rows = read_rows(store.table, cells)
+            return add_cells(store, rows, body.y, contributor=body.contributor).tolist(), ""
         case bodies.AddBody():
             X = _rows(body, body.y, studio, now)
             return store.add(X, body.y, contributor=body.contributor).tolist(), ""
@@ -47,6 +54,9 @@ def applied(body: Any, studio: Studio, now: Snapshot) -> EditOutcome:
                 raise InvalidInput("There is no pool to answer questions about. Give one first.")
             # The first example settles what the columns are called.
             columns = pool.columns if now.examples is None else None
+            if (cells := pool.cells.get(body.id)) is not None:
+                about = ours | {"ids": [body.id], "origins": pool.name}
+                return add_cells(store, [cells], [body.y], **about).tolist(), ""
             ours |= {"origins": pool.name, "columns": columns}
             return store.add(pool.row(body.id), [body.y], [body.id], **ours).tolist(), ""
         case bodies.MergeBody():
@@ -98,6 +108,11 @@ def _rows(
     """The features (k, d) that a body gives to k examples."""
     if (body.X is None) == (body.plane is None):
         raise InvalidInput("Give either rows X or places in the plane.")
+    if now.in_file and now.store.table is not None:
+        raise InvalidInput(
+            "This model has learnt a table: a place in the plane has no cells, so no example can "
+            "be put there. Add a row by the names of its columns."
+        )
     each = body.X if body.plane is None else body.plane
     assert each is not None
     if len(each) != len(given):

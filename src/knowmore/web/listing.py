@@ -30,7 +30,7 @@ class TableRow:
     contributor: str | None
     predicted: Any
     unseen: str | None
-    values: list[float]
+    values: list[Any]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,13 @@ class TablePage:
     features: int
     contributors: list[str]
     rows: list[TableRow]
+
+
+def _ranks(cells: list[Any]) -> Array:
+    """The place of each cell of a column in their order, equal for equal cells; blanks first."""
+    known = sorted({one for one in cells if one is not None})
+    place = {one: i for i, one in enumerate(known)}
+    return np.array([-1 if one is None else place[one] for one in cells])
 
 
 @final
@@ -68,8 +75,9 @@ class ExampleTable:
         names = sorted(names, key=lambda one: (not one, one)) if any(names) else []
         some = order[asked.offset : asked.offset + asked.limit]
         rows = [self._row(i, shown) for i in some.tolist()]
-        columns = [*now.columns[shown]]
-        return TablePage(now.number, len(now), len(order), columns, len(now.columns), names, rows)
+        every = now.columns if now.table is None else now.table.names
+        columns = [*every[shown]]
+        return TablePage(now.number, len(now), len(order), columns, len(every), names, rows)
 
     def _row(self, i: int, shown: slice) -> TableRow:
         left, examples, said, unseen = self.now.left, self.now.examples, None, None
@@ -77,7 +85,10 @@ class ExampleTable:
         if left is not None:
             said, unseen = left.predicted[i].tolist(), _UNSEEN[self._columns["unseen"][1][i]]
         label, by = examples.labels[i].tolist(), self.contributors[i]
-        return TableRow(self.ids[i], label, by, said, unseen, examples.X[i, shown].tolist())
+        values = (
+            examples.X[i, shown].tolist() if self.now.cells is None else self.now.cells[i][shown]
+        )
+        return TableRow(self.ids[i], label, by, said, unseen, [*values])
 
     @cached_property
     def _columns(self) -> dict[str, tuple[list[Any], Array]]:
@@ -127,10 +138,13 @@ class ExampleTable:
                 ranks = np.asarray(examples.labels.reshape(len(self.ids), -1)[:, 0], dtype=float)
             elif isinstance(sort, str):
                 ranks = self._columns[sort][1]
-            elif sort < examples.X.shape[1]:
+            elif self.now.cells is not None and sort < len(self.now.cells[0]):
+                ranks = _ranks([row[sort] for row in self.now.cells])
+            elif self.now.cells is None and sort < examples.X.shape[1]:
                 ranks = np.asarray(examples.X[:, sort], dtype=float)
             else:
-                raise InvalidInput(f"There is no feature {sort}: there are {examples.X.shape[1]}.")
+                count = examples.X.shape[1] if self.now.cells is None else len(self.now.cells[0])
+                raise InvalidInput(f"There is no feature {sort}: there are {count}.")
             self._orders[sort, down] = np.argsort(-ranks if down else ranks, kind="stable")
         return self._orders[sort, down]
 

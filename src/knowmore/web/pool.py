@@ -102,6 +102,10 @@ class PoolQuestions:
     def ask(self, now: Snapshot, skip: Collection[Id]) -> dict[str, Any]:
         """The next question, leaving out rows to skip, and the state of the pool."""
         pool = self.pool
+        if pool is not None and pool is not (other := pool.by(now.table)):
+            # New levels have changed what rows are.
+            pool, self._followed = other, None
+            self.pool = pool
         if pool is None:
             return {"number": now.number, "pool": None, "question": None, "curve": []}
         if not now.is_classifier:
@@ -189,6 +193,9 @@ def _drops(model: Any, answers: FieldAnswers, rows: Array, left: Array) -> Seque
 
 
 def _shown(pool: UnlabelledPool, row: int) -> dict[str, Any]:
+    if (cells := pool.cells.get(pool.ids[row])) is not None and pool.columns is not None:
+        shown = dict(zip(pool.columns[:_SHOWN], cells, strict=False))
+        return {"id": pool.ids[row], "features": shown, "picture": False}
     names = pool.columns or tuple(f"x{i}" for i in range(pool.X.shape[1]))
     values = {} if pool.pictures else dict(zip(names[:_SHOWN], pool.X[row].tolist(), strict=False))
     return {"id": pool.ids[row], "features": values, "picture": pool.ids[row] in pool.pictures}

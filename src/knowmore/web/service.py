@@ -28,8 +28,9 @@ class PredictionRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     rows: list[list[float] | dict[str, Any]] = Field(
-        description="Each the numbers in the order of the features, or numbers by their names.",
-        examples=[[[5.1, 3.5, 1.4, 0.2]]],
+        description="Each the numbers in the order of the features, or the values by the names of "
+        "the columns. A model of a table takes texts, true, false, null for a blank, and dates.",
+        examples=[[[5.1, 3.5, 1.4, 0.2]], [{"island": "Biscoe", "body_mass_g": None}]],
     )
 
 

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from knowmore._base import Array, Id, cached_property
 from knowmore.edits import Edit, Remove
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, UnknownId
 from knowmore.estimators import unnamed
 from knowmore.examples import Examples
 from knowmore.export import column_names
@@ -44,6 +44,7 @@ class Snapshot:
     estimator : a copy, which later edits do not reach
     in_file : whether it is the model of a file, whose settings `forget` chooses again
     examples : None if there are none
+    table : how rows of cells become vectors; None for others
 
     before : an earlier one, whose journal is continued if it still stands
     """
@@ -58,6 +59,7 @@ class Snapshot:
         self.is_classifier = bool(is_classifier(store))
         self.in_file = isinstance(store, Store)
         self.columns = column_names(store) if self.examples is not None else ()
+        self.table = store.table if self.in_file else None
 
     def __len__(self) -> int:
         return 0 if self.examples is None else len(self.examples)
@@ -81,6 +83,24 @@ class Snapshot:
     def forgotten(self) -> int:
         """The number of the last entry that forgot something, or 0."""
         return max((one.number for one in self.entries if one.verb in _GONE), default=0)
+
+    @cached_property
+    def cells(self) -> list[tuple[Any, ...]] | None:
+        """The cells of the examples; None of those of numbers or pictures."""
+        if self.table is None or self.examples is None:
+            return None
+        try:
+            return self.store.cells([*self.examples.names])
+        except UnknownId:
+            # Some are forgotten by now: a page that shows this state is about to show the next.
+            return [(None,) * len(self.table.names)] * len(self)
+
+    def shown(self, row: int) -> dict[str, Any]:
+        """The first features of an example by name; the first cells of a row of cells."""
+        assert self.examples is not None
+        if self.table is not None and self.cells is not None:
+            return dict(zip(self.table.names[:_SHOWN], self.cells[row], strict=False))
+        return dict(zip(self.columns, self.examples.X[row, :_SHOWN].tolist(), strict=False))
 
     def once(self, make: Callable[[Snapshot], T]) -> T:
         """The result of a function of this state, which is called once."""
@@ -300,10 +320,7 @@ def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
         "margin": first.margin.tolist(),
         "doubt": first.doubt.tolist(),
         "probability": first.probabilities[first.rows].max(axis=1).tolist(),
-        "features": [
-            dict(zip(now.columns, values, strict=False))
-            for values in now.examples.X[rows][:, :_SHOWN].tolist()
-        ],
+        "features": [now.shown(row) for row in rows.tolist()],
         "contradicting": [*map(list, named), *([] for _ in range(limit))],
     }
     each = zip(*columns.values(), strict=False)

@@ -18,6 +18,7 @@ import knowmore
 from knowmore._base import Array, Id
 from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
 from knowmore.store import Entry, past
+from knowmore.tables import Encoding
 from knowmore.web import bodies
 from knowmore.web.drawing import (
     Bounds,
@@ -76,6 +77,8 @@ class Studio:
         self.file = FollowedFile(store, Snapshot)
         self.file.look()
         self._plane: ViewPlane | None = None
+        # The encoding of the examples when the plane was chosen.
+        self._table: Encoding | None = None
         self._bounds: Bounds | None = None
         self._followed: OrderedDict[FieldGrid, FieldAnswers] = OrderedDict()
         self._past: tuple[int, int, Snapshot] | None = None
@@ -126,12 +129,14 @@ class Studio:
         """
         if self._plane is None:
             if now.examples is not None:
-                X = now.examples.X
+                X, self._table = now.examples.X, now.table
                 self._plane = plane_of(X, now.examples.labels, now.columns, now.least_value)
             else:
                 # The first example that a click adds has two features.
                 return ViewPlane(np.zeros(2), np.eye(2), "features", ("x0", "x1"))
-        elif now.examples is not None and now.examples.X.shape[1] != self._plane.axes.shape[1]:
+        elif now.examples is not None and (
+            now.examples.X.shape[1] != self._plane.axes.shape[1] or now.table != self._table
+        ):
             self._plane = self._bounds = None
             self._followed.clear()
             return self.plane(now)

@@ -16,6 +16,10 @@ from knowmore.workbench.asking import open_suspects as open_suspects
 from knowmore.workbench.asking import status as status
 from knowmore.workbench.asking import suspects as suspects
 from knowmore.workbench.asking import tune as tune
+from knowmore.workbench.cells import add_cells as add_cells
+from knowmore.workbench.cells import read_rows as read_rows
+from knowmore.workbench.cells import replace_cells as replace_cells
+from knowmore.workbench.cells import shown_cells as shown_cells
 from knowmore.workbench.learning import LearnOptions as LearnOptions
 from knowmore.workbench.learning import Learnt as Learnt
 from knowmore.workbench.learning import learn as learn
@@ -29,6 +33,7 @@ from knowmore.workbench.model import label_named as label_named
 from knowmore.workbench.model import new_label as new_label
 from knowmore.workbench.model import one_row as one_row
 from knowmore.workbench.model import predicts_values as predicts_values
+from knowmore.workbench.model import replace_row as replace_row
 from knowmore.workbench.pools import UnlabelledPool as UnlabelledPool
 from knowmore.workbench.pools import novelty as novelty
 from knowmore.workbench.pools import pool_for as pool_for

@@ -304,6 +304,7 @@ def status(store: Store) -> dict[str, Any]:
     """The contents of a model as JSON has them: `Store.status`, and what its notes and records say.
 
     columns : the names of the features, if they have names
+    table : the columns of a table with their types, levels and fills, if it has learnt cells
     pictures : how pictures become vectors, if the model has learnt pictures
     contributors, origins : the number of examples by name
     chosen, follows : the parameters that the examples choose, and whether after every edit
@@ -319,6 +320,7 @@ def status(store: Store) -> dict[str, Any]:
         "classes": None if predicts_values(store) else _pairs("label", facts.classes),
         "features": facts.features,
         "columns": notes.get("columns"),
+        "table": None if store.table is None else store.table.note()["columns"],
         "pictures": notes["pictures"]["about"]["kind"] if "pictures" in notes else None,
         "contributors": _pairs("name", facts.contributors),
         "origins": _pairs("name", Counter(record.origin for record in store.records())),

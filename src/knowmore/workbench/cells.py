@@ -62,6 +62,42 @@ def encoding_for(
     return (known or source.table).chosen([*held, *rows])
 
 
+def encoding_of_one(
+    store: Store, row: Sequence[Cell], leaving: Collection[Id] = ()
+) -> tuple[Encoding, Array]:
+    """The encoding of a model of cells with one more row, and the vector (1, d) of the row."""
+    table = store.table
+    assert table is not None
+    if not table.covers([row]):
+        gone = set(leaving)
+        stay = [one for one in store.ids_.tolist() if one not in gone]
+        table = table.chosen([*(store.cells(stay) if stay else []), row])
+    return table, table.vectors([row])
+
+
+def replace_cells(
+    store: Store, one: Id, row: Sequence[Cell], content: bytes | None, **about: Any
+) -> None:
+    """Give an example other cells, in one entry; new levels let all choose the encoding anew."""
+    table, X = encoding_of_one(store, row, [one])
+    with store.together("replace"):
+        if table != store.table:
+            store.encode(table)
+        store.replace([one], X, contents=[content], thumbnails=kept_cells([row]), **about)
+
+
+def add_cells(store: Store, rows: Sequence[Sequence[Cell]], y: Any, **about: Any) -> Array:
+    """Learn rows of cells in one entry, and return their ids."""
+    table = store.table
+    assert table is not None
+    if not table.covers(rows):
+        table = table.chosen([*store.cells(), *rows])
+    with store.together("add"):
+        if table != store.table:
+            store.encode(table)
+        return store.add(table.vectors(rows), y, thumbnails=kept_cells(rows), **about)
+
+
 def check_options(table: Encoding | None, names: Sequence[str], given: Options) -> None:
     """Raise InvalidInput if somebody says other things of the columns than a model has learnt.
 

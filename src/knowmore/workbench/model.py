@@ -14,6 +14,7 @@ from knowmore._base import Array, Id, is_count
 from knowmore.errors import InvalidInput, UnknownId
 from knowmore.estimators import names_in
 from knowmore.store import Store
+from knowmore.workbench.cells import replace_cells
 from knowmore.workbench.describing import NOTES, Describer, stored_describer
 from knowmore.workbench.sources import RecordBlock, Source, Wanted, content_id, single_row
 
@@ -357,6 +358,24 @@ def all_records(store: Store, source: Source, *, hashed: bool = False) -> tuple[
 def one_row(store: Store, word: str) -> Array:
     """The features (1, d) of the only record that a word names: JSON, a picture, a file."""
     return described_row(store, *single_row(word, wanted(store, labelled=False)))
+
+
+def replace_row(store: Store, one: Id, word: str, *, dry_run: bool = False) -> None:
+    """Give an example the features of the only record that a word names.
+
+    The source that it was learnt from has not changed: to learn that again does not bring the old
+    features back.
+    """
+    source, block = single_row(word, wanted(store, labelled=False))
+    X = described_row(store, source, block)
+    (record,) = store.records([one])
+    if dry_run:
+        return
+    if store.table is not None:
+        cells: Any = block.X
+        replace_cells(store, one, cells[0], record.content)
+    else:
+        store.replace([one], X, contents=[record.content])
 
 
 def described_row(store: Store, source: Source, block: RecordBlock) -> Array:

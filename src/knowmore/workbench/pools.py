@@ -13,6 +13,7 @@ from knowmore import insight
 from knowmore._base import Array, Id
 from knowmore.errors import InvalidInput
 from knowmore.store import Store
+from knowmore.tables import Encoding
 from knowmore.workbench.asking import GAUSSIAN, estimator_of
 from knowmore.workbench.model import (
     all_records,
@@ -35,6 +36,8 @@ class UnlabelledPool:
     ids : of the rows, as the model will know them
     columns : names of the features; None if the source has none
     pictures : the pictures that the rows describe, by their ids, if they do
+    cells : the rows of cells that they are made from, by their ids; empty if they are numbers
+    table : how cells became X
     skipped : how many records could not be used
     """
 
@@ -43,6 +46,8 @@ class UnlabelledPool:
     X: Array
     columns: tuple[str, ...] | None = None
     pictures: Mapping[Id, Any] = field(default_factory=dict)
+    cells: Mapping[Id, Any] = field(default_factory=dict)
+    table: Encoding | None = None
     skipped: int = 0
 
     def without(self, gone: Collection[Id]) -> UnlabelledPool:
@@ -50,7 +55,15 @@ class UnlabelledPool:
         stay = [i for i, one in enumerate(self.ids) if one not in gone]
         pictures = {one: picture for one, picture in self.pictures.items() if one not in gone}
         ids = tuple(self.ids[i] for i in stay)
-        return replace(self, ids=ids, X=self.X[stay], pictures=pictures)
+        cells = {one: row for one, row in self.cells.items() if one not in gone}
+        return replace(self, ids=ids, X=self.X[stay], pictures=pictures, cells=cells)
+
+    def by(self, table: Encoding | None) -> UnlabelledPool:
+        """The pool for a model that turns cells into vectors in this way."""
+        if table is None or self.table is None or table == self.table:
+            return self
+        X = table.vectors([self.cells[one] for one in self.ids])
+        return replace(self, X=X, table=table)
 
     def row(self, one: Id) -> Array:
         """The features of a row, (1, d)."""
@@ -132,4 +145,10 @@ def pool_for(store: Store, word: str, text: str | None = None) -> UnlabelledPool
     if source.pictures:
         shown = ((one.name, one) for block in source.blocks() for one in cast("Any", block.X))
         pictures = {one: picture for one, picture in shown if one in rows}
-    return UnlabelledPool(name, tuple(rows), X, source.columns, pictures, skipped)
+    cells: dict[Id, Any] = {}
+    if source.table is not None:
+        usable = (row for block in source.blocks() for row in block.X if not isinstance(row, str))
+        cells = {one: row for one, row in zip(ids, usable, strict=True) if one in rows}
+    return UnlabelledPool(
+        name, tuple(rows), X, source.columns, pictures, cells, store.table, skipped
+    )

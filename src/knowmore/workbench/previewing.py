@@ -14,7 +14,7 @@ from knowmore.errors import InvalidInput, KnowmoreError, RepeatedId
 from knowmore.estimators import unnamed
 from knowmore.examples import Examples
 from knowmore.models import LeftOut, beside_rows
-from knowmore.store import EditContext, Preview, Store
+from knowmore.store import EditContext, Preview, Store, encoded
 from knowmore.workbench.model import check_same_features
 
 
@@ -160,15 +160,16 @@ def changed_answers(before: LeftOut, after: LeftOut) -> list[AnswerChange]:
 def preview_merge(store: Store, other: Store) -> MergePreview:
     """The effect of learning all of another classifier; its features must mean the same."""
     check_same_features(store, other)
-    here = left_out(unnamed(store.estimator), store.examples if len(store) else None)
-    there = left_out(unnamed(other.estimator), other.examples if len(other) else None)
+    (mine, examples), (others, theirs) = _encoded_alike(store, other)
+    here = left_out(unnamed(mine), examples if len(store) else None)
+    there = left_out(unnamed(others), theirs if len(other) else None)
     held, labels = set(store.ids_.tolist()), set(store.examples.labels.tolist())
     new = np.unique(other.examples.labels).tolist()
     clashing = [name for name in other.ids_.tolist() if name in held]
     after = None
     if not clashing:
-        both = _held(store.estimator, store.examples).merge(other.estimator, other.examples)
-        after = left_out(unnamed(both.estimator), store.examples.apply(both.edit))
+        both = _held(mine, examples).merge(others, theirs)
+        after = left_out(unnamed(both.estimator), examples.apply(both.edit))
     return MergePreview(
         len(other),
         [label for label in new if label not in labels],
@@ -179,6 +180,22 @@ def preview_merge(store: Store, other: Store) -> MergePreview:
         accuracy(there),
         accuracy(after),
     )
+
+
+def _encoded_alike(store: Store, other: Store) -> tuple[tuple[Any, Examples], tuple[Any, Examples]]:
+    """The estimators of two files and their examples, by one encoding of cells if they have any."""
+    pairs = (store.estimator, store.examples), (other.estimator, other.examples)
+    table = store.table
+    if table is None or other.table is None or not len(other):
+        return pairs
+    mine, theirs = store.cells(), other.cells()
+    if not table.covers(theirs):
+        table = table.chosen([*mine, *theirs])
+    if table != store.table:
+        pairs = encoded(*pairs[0], mine, table), pairs[1]
+    if table != other.table:
+        pairs = pairs[0], encoded(*pairs[1], theirs, table)
+    return pairs
 
 
 def merge(store: Store, other: Store, *, again: bool, dry_run: bool = False) -> None:
@@ -193,7 +210,8 @@ def merge(store: Store, other: Store, *, again: bool, dry_run: bool = False) -> 
         if not dry_run:
             store.merge(other)
         elif len(other):
-            _held(store.estimator, store.examples).merge(other.estimator, other.examples)
+            (mine, examples), (others, theirs) = _encoded_alike(store, other)
+            _held(mine, examples).merge(others, theirs)
     except RepeatedId:
         raise
     except InvalidInput as error:

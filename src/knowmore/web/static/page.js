@@ -34,11 +34,17 @@ export async function askClass(studio) {
   return numbers.length ? Number(given) : given;
 }
 
+/** A feature or a cell in a few characters; nothing for a blank. */
+export function shownValue(value) {
+  if (value == null) return '';
+  return typeof value === 'number' ? String(Number(value.toPrecision(5))) : String(value);
+}
+
 /** The first features of an example, and how many there are besides. */
 export function features(values, count) {
   const shown = Object.entries(values);
   const rows = shown.map(([name, value]) =>
-    element('tr', {}, element('th', { scope: 'row' }, name), element('td', {}, String(Number(value.toPrecision(5))))));
+    element('tr', {}, element('th', { scope: 'row' }, name), element('td', {}, shownValue(value))));
   const more = count > shown.length ? element('caption', {}, `and ${count - shown.length} more`) : null;
   return element('table', {}, more, element('tbody', {}, ...rows));
 }

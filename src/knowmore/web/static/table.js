@@ -2,7 +2,7 @@
 
 import { post } from './api.js';
 import { swatch } from './draw.js';
-import { askClass, element, plural } from './page.js';
+import { askClass, element, plural, shownValue } from './page.js';
 
 const KEYS = [
   ['↑ ↓', 'the example above, below'],
@@ -136,7 +136,7 @@ export function table(studio) {
       element('td', { class: 'text' }, mark(one.predicted), one.predicted == null ? '' : String(one.predicted)),
       element('td', { class: `text ${one.unseen ?? ''}` }, said),
       element('td', { class: 'text' }, one.contributor ?? ''),
-      ...one.values.map((value) => element('td', {}, String(Number(value.toPrecision(5))))));
+      ...one.values.map((value) => element('td', {}, shownValue(value))));
   }
 
   function choose(i) {

@@ -63,8 +63,12 @@ def csv_source(path: Path | str, wanted: Wanted, text: str | None = None) -> Sou
                 def column(which: str | None, cells: Any = cells) -> list[str] | None:
                     return None if which is None else [read_cell(row[at[which]]) for row in cells]
 
-                chosen = [[row[j] for j in features] for row in cells]
-                X: Any = chosen if as_cells else numbers(name, chosen, names, places, gaps=gaps)
+                X: Any
+                if as_cells:
+                    X = [[read_cell(row[j]) for j in features] for row in cells]
+                else:
+                    chosen = [[row[j] for j in features] for row in cells]
+                    X = numbers(name, chosen, names, places, gaps=gaps)
                 labels, ids, who = map(column, (plan.label, plan.id, plan.contributor))
                 columns = labels if wanted.labelled else None, ids, who
                 yield checked_block(name, X, columns, places)

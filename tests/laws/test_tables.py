@@ -1,0 +1,410 @@
+"""The law of tables in a file: after any history the vectors are those of the cells that are held,
+and after a forget levels and fills are those that the examples left would choose.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from store_kinds import answers as answers_of
+from tolerance import assert_rounded
+
+import knowmore
+from knowmore.errors import InvalidInput, KnowmoreError
+from knowmore.estimators import unnamed
+from knowmore.store import Store, kinds, past, restore
+from knowmore.tables import Encoding, cells_of
+from knowmore.workbench import LearnOptions, learn, made, make, merge
+
+KINDS = ["gp", "linear", "forest", "gp-regression", "lssvm"]
+VERBS = ["learn", "learn", "change", "relabel", "undo", "redo", "forget", "merge", "reopen"]
+NAMES = ["island", "mass", "ringed", "seen"]
+LEVELS = ["Biscoe", "Dream", "Torgersen", "Anvers", "Cormorant", "Palmer"]
+
+
+def answers(model, X):
+    """The scores of rows, which have the names of no columns here."""
+    return answers_of(unnamed(model.estimator if isinstance(model, Store) else model), X)
+
+
+def silent(*_):
+    """No progress to be told of."""
+
+
+def teach(path, table, **options):
+    return learn(LearnOptions(path, str(table), **options), silent)[0]
+
+
+def rows(rng, k, levels=3, blanks=0.15):
+    """Cells as a CSV file has them, some blank."""
+    found = []
+    for _ in range(k):
+        day = f"2024-0{rng.integers(1, 9)}-1{rng.integers(0, 9)}"
+        cells = [LEVELS[rng.integers(levels)], f"{rng.normal():.3f}", "false", day]
+        cells[2] = "true" if rng.random() < 0.5 else "false"
+        found.append(["" if rng.random() < blanks else cell for cell in cells])
+    return found
+
+
+def table(path, examples):
+    """A CSV file of examples {id: (cells, label)}."""
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *NAMES, "label"])
+        writer.writerows([one, *cells, label] for one, (cells, label) in examples.items())
+    return path
+
+
+def label(rng, kind):
+    return f"{rng.normal():.3f}" if "regression" in kind else "xyz"[rng.integers(3)]
+
+
+def new_examples(rng, kind, k=5, levels=3, blanks=0.15):
+    ids = [f"e{rng.integers(10**9)}" for _ in range(k)]
+    return {
+        one: (cells, label(rng, kind))
+        for one, cells in zip(ids, rows(rng, k, levels, blanks), strict=True)
+    }
+
+
+def first_examples(rng, kind):
+    found = new_examples(rng, kind, 12)
+    if "regression" not in kind:
+        for i, one in enumerate(found):
+            found[one] = found[one][0], "xyz"[i % 3]
+    full = [["Biscoe", "1.5", "true", "2024-01-10"], ["Dream", "0.5", "false", "2024-01-11"]]
+    for one, cells in zip(found, full, strict=False):
+        found[one] = cells, found[one][1]
+    return found
+
+
+def edited(store, held, verb, rng, folder):
+    """Do a verb to a store, and return what is held after it."""
+    kind, path = store.kind, store.path
+    if verb == "learn":
+        new = new_examples(rng, kind, 4, int(rng.integers(3, 7)))
+        teach(path, table(folder / "new.csv", new), origin="new")
+        return held | new
+    some = [sorted(held)[i] for i in rng.permutation(len(held))[:3]]
+    if verb == "change":
+        cells = rows(rng, len(some), 6)
+        new = {one: (row, held[one][1]) for one, row in zip(some, cells, strict=True)}
+        teach(path, table(folder / "new.csv", new), origin="new")
+        return held | new
+    if verb == "relabel":
+        new = {one: (held[one][0], label(rng, kind)) for one in some}
+        y = [each for _, each in new.values()]
+        store.refresh()
+        store.relabel(some, list(map(float, y)) if "regression" in kind else y)
+        return held | new
+    if verb == "merge":
+        new, other = new_examples(rng, kind, 12, 6), folder / f"o{rng.integers(10**9)}.km"
+        make(other, kind)
+        teach(other, table(folder / "new.csv", new))
+        with Store(other) as theirs:
+            try:
+                merge(store, theirs, again=False)
+            except KnowmoreError:
+                # The first examples of each have chosen other settings.
+                return held
+        return held | new
+    store.forget(some)
+    return {one: each for one, each in held.items() if one not in some}
+
+
+def assert_holds(store, held):
+    """Does the file hold these cells and labels, with vectors that follow from the cells?"""
+    assert set(store.ids_.tolist()) == set(held)
+    if not held:
+        return
+    encoding = store.table
+    read = {one: encoding.read(cells) for one, (cells, _) in held.items()}
+    ids = store.ids_.tolist()
+    cells = [cells_of(record.thumbnail) for record in store.records()]
+    assert dict(zip(ids, cells, strict=True)) == read
+    np.testing.assert_array_equal(store.examples.X, encoding.vectors(cells))
+    assert store.status().names == encoding.features
+    assert store.notes["columns"] == list(encoding.features)
+
+
+def assert_same(store, other, X):
+    got, want = answers(store, X), answers(other, X)
+    if "linear" in store.kind:
+        np.testing.assert_array_equal(got, want)
+    else:
+        assert_rounded(got, want, 2e5, abs(want).max(initial=1.0))
+
+
+def refit(store):
+    """A fit of what is held from scratch, in the state that it is in."""
+    held, facts = store.examples, store.session.state.facts
+    fresh = kinds.unfitted(facts["kind"], facts["parameters"])
+    kinds.set_columns(fresh, facts["columns"])
+    if kinds.capabilities(store.kind).has_sums:
+        fresh = kinds.linear(fresh, facts["state"])
+        sums = fresh.model_.summed(held.X, held.labels, held.weights)
+        return fresh.holding(fresh.editable_.of(sums))
+    return fresh.holding(kinds.living(fresh, facts["state"], held))
+
+
+def fresh_model(store, held, folder):
+    """A new file that learns what is held at once, by the types and options of the first."""
+    path = folder / "fresh.km"
+    path.unlink(missing_ok=True)
+    make(path, store.kind)
+    ordered = {one: held[one] for one in store.ids_.tolist()}
+    teach(path, table(folder / "fresh.csv", ordered))
+    return path
+
+
+@pytest.mark.slow(fast=8)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(8))
+def test_after_any_history_a_table_equals_a_fresh_one(kind, seed, tmp_path):
+    folder, rng = tmp_path, np.random.default_rng(seed)
+    path, verbs = folder / "m.km", rng.choice(VERBS, 9)
+    make(path, kind)
+    held = first_examples(rng, kind)
+    teach(path, table(folder / "first.csv", held))
+    states, redone = [], []
+    store = Store(path)
+    for verb in verbs:
+        if verb == "reopen":
+            store.close()
+            store = Store(path)
+        elif verb == "undo":
+            if states:
+                store.undo()
+                redone.append(held)
+                held = states.pop()
+        elif verb == "redo":
+            if redone:
+                store.redo()
+                states.append(held)
+                held = redone.pop()
+        elif held:
+            before, entries = held, len(store.log())
+            held = edited(store, held, verb, rng, folder)
+            if verb == "forget":
+                states.clear()
+                redone.clear()
+            elif len(store.log()) != entries or redone:
+                states.append(before)
+                redone.clear()
+        store.refresh()
+        assert_holds(store, held)
+        if not held:
+            return
+        assert_same(store, refit(store), store.examples.X)
+        if verb == "forget":
+            assert store.verify().ok, str(store.verify())
+            with Store(fresh_model(store, held, folder)) as fresh:
+                assert fresh.table.columns == store.table.columns
+                X = store.examples.X
+                assert_same(store, fresh, X)
+    assert store.verify().ok, str(store.verify())
+    store.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_forgotten_level_is_nowhere(kind, tmp_path):
+    rng, path = np.random.default_rng(3), tmp_path / "m.km"
+    make(path, kind)
+    held = first_examples(rng, kind)
+    teach(path, table(tmp_path / "first.csv", held))
+    secret = {"gone": (["Zanzibar", "987.125", "", "1987-06-05"], held[next(iter(held))][1])}
+    teach(path, table(tmp_path / "new.csv", secret), origin="new")
+    with Store(path) as store:
+        assert "island=Zanzibar" in store.table.features
+        assert b"Zanzibar" in path.read_bytes()
+        found = store.forget(["gone"])
+        assert (found.count, found.traces, found.kept) == (1, [], ())
+        assert "island=Zanzibar" not in store.table.features
+        assert store.verify().ok
+    raw = path.read_bytes()
+    for text in (b"Zanzibar", b"987.125", b"1987-06-05", np.float64(987.125).tobytes()):
+        assert text not in raw, text
+    with Store(path) as store, Store(fresh_model(store, held, tmp_path)) as fresh:
+        assert fresh.table.columns == store.table.columns
+        facts = store.session.state.facts, fresh.session.state.facts
+        assert facts[0]["state"] == facts[1]["state"]
+        assert facts[0]["columns"] == facts[1]["columns"]
+
+
+def test_a_forgotten_blank_and_a_forgotten_number_move_the_fill(tmp_path):
+    path = tmp_path / "m.km"
+    table_of = {"a": (["Dream", "1", "true", ""], "x"), "b": (["Dream", "5", "true", ""], "y")}
+    more = {"c": (["Biscoe", "9", "false", "2024-01-01"], "x"), "d": (["", "", "", ""], "y")}
+    teach(path, table(tmp_path / "t.csv", table_of | more))
+    with knowmore.open(path) as store:
+        island, mass = store.table.columns[:2]
+        assert (island.levels, island.blank) == (("Biscoe", "Dream"), True)
+        assert (mass.fill, mass.blank) == (5.0, True)
+        store.forget(["d", "c"])
+        island, mass, _, seen = store.table.columns
+        assert (island.levels, island.blank) == (("Dream",), False)
+        assert (mass.fill, mass.blank) == (3.0, False)
+        assert (seen.fill, seen.blank) == ("1970-01-01", True)
+        assert store.verify().ok
+
+
+def test_a_table_of_nothing_keeps_no_level(tmp_path):
+    path = tmp_path / "m.km"
+    teach(path, table(tmp_path / "t.csv", first_examples(np.random.default_rng(0), "gp")))
+    with knowmore.open(path) as store:
+        store.forget(store.ids_)
+        assert store.notes["table"] is None
+        assert store.notes["columns"] is None
+        assert store.verify().ok
+    for level in LEVELS[:3]:
+        assert level.encode() not in path.read_bytes()
+    other = tmp_path / "other.csv"
+    other.write_text("colour,label\nred,x\nblue,y\n")
+    assert teach(path, other).added == 2
+
+
+def test_another_table_after_all_was_undone(tmp_path):
+    path, other = tmp_path / "m.km", tmp_path / "other.csv"
+    teach(path, table(tmp_path / "t.csv", first_examples(np.random.default_rng(0), "gp")))
+    with knowmore.open(path) as store:
+        store.undo()
+        other.write_text("colour,label\nred,x\nblue,y\n")
+        assert teach(path, other).added == 2
+        store.refresh()
+        assert store.table.features == ("colour=blue", "colour=red")
+        assert store.verify().ok
+
+
+def test_a_copy_takes_the_place_of_a_table(tmp_path):
+    path, copy = tmp_path / "m.km", tmp_path / "copy.km"
+    first = first_examples(np.random.default_rng(0), "gp")
+    new = {"n": (["Zanzibar", "", "", ""], "x")}
+    teach(path, table(tmp_path / "t.csv", first | new))
+    copy.write_bytes(path.read_bytes())
+    back = next(iter(first))
+    with knowmore.open(path) as store:
+        store.forget(["n", back])
+        teach(path, table(tmp_path / "t.csv", {back: first[back]}), again=True)
+        held = store.refresh() and len(store)
+    assert restore(path, copy).forgotten == ["n"]
+    with knowmore.open(path) as store:
+        assert len(store) == held
+        assert "island=Zanzibar" not in store.table.features
+        assert store.verify().ok
+    assert b"Zanzibar" not in path.read_bytes()
+
+
+def test_undo_over_a_new_level_and_redo(tmp_path):
+    path, rng = tmp_path / "m.km", np.random.default_rng(1)
+    first, new = first_examples(rng, "gp"), {"n": (["Palmer", "", "", ""], "x")}
+    teach(path, table(tmp_path / "t.csv", first))
+    with knowmore.open(path) as store:
+        alone = answers(store, store.examples.X)
+        width = store.n_features_in_
+        teach(path, table(tmp_path / "n.csv", new), origin="n")
+        store.refresh()
+        assert store.n_features_in_ > width
+        assert store.log()[-1].verb == "learn"
+        after, held = answers(store, store.examples.X), store.examples.X
+        store.undo()
+        assert_holds(store, first)
+        # A column of zeros changes no distance.
+        assert_rounded(answers(store, store.examples.X), alone, 2e5, 1.0)
+        with Store(path) as other:
+            np.testing.assert_array_equal(answers(other, held), answers(store, held))
+        store.redo()
+        assert_holds(store, first | new)
+        assert_same(store, refit(store), held)
+        assert after.shape == answers(store, held).shape
+        store.undo()
+        store.undo()
+        assert len(store) == 0
+        store.redo()
+        assert_holds(store, first)
+        assert_same(store, refit(store), held)
+        assert store.verify().ok
+        assert past(store, 0).estimator is None
+        assert past(store, 1).estimator.n_features_in_ == store.n_features_in_
+        assert len(past(store, 2).examples) == len(first) + 1
+
+
+def test_numbers_meet_their_first_blank(tmp_path):
+    path, source = tmp_path / "m.km", tmp_path / "t.csv"
+    lines = ["a,b,label", "1,2,x", "3,4,y", "2,2,x", "4,4,y"]
+    source.write_text("\n".join(lines) + "\n")
+    teach(path, source)
+    with knowmore.open(path) as store:
+        assert store.table is None
+        before = store.records()
+        source.write_text("\n".join([*lines, "5,,y"]) + "\n")
+        found = teach(path, source)
+        assert (found.added, found.skipped) == (1, 4)
+        store.refresh()
+        assert store.table.features == ("a", "b", "b is blank")
+        assert [one.content for one in store.records()][:4] == [one.content for one in before]
+        assert store.examples.X.tolist()[-1] == [5.0, 3.0, 1.0]
+        store.undo()
+        assert_same(store, refit(store), store.examples.X)
+        store.redo()
+        store.forget([store.ids_.tolist()[-1]])
+        assert store.table.features == ("a", "b")
+        assert store.verify().ok
+    assert teach(path, source).forgotten_before == 1
+
+
+def test_another_process_follows_an_encoding(tmp_path):
+    for kind in KINDS:
+        path, rng = tmp_path / f"{kind}.km", np.random.default_rng(2)
+        make(path, kind)
+        first = first_examples(rng, kind)
+        teach(path, table(tmp_path / "t.csv", first))
+        with Store(path) as reader, Store(path) as writer:
+            answers(reader, reader.examples.X)
+            # The same width, with another fill.
+            some = list(first)[2:5]
+            writer.forget(some)
+            reader.refresh()
+            np.testing.assert_array_equal(reader.examples.X, writer.examples.X)
+            np.testing.assert_array_equal(
+                answers(reader, reader.examples.X), answers(writer, writer.examples.X)
+            )
+
+
+def test_vectors_without_cells_are_refused(tmp_path):
+    path = tmp_path / "m.km"
+    teach(path, table(tmp_path / "t.csv", first_examples(np.random.default_rng(0), "gp")))
+    with knowmore.open(path) as store:
+        before = path.read_bytes()
+        with pytest.raises(
+            InvalidInput, match="This model has learnt a table, and keeps the cells"
+        ):
+            store.add(store.examples.X[:1], ["x"], ["new"])
+        cells = b'["Biscoe",9.0,true,null]'
+        with pytest.raises(InvalidInput, match="are not those of its cells"):
+            store.add(store.examples.X[:1], ["x"], ["new"], thumbnails=[cells])
+        assert path.read_bytes() == before
+
+
+def test_models_of_other_columns_do_not_merge(tmp_path):
+    one, other, source = tmp_path / "a.km", tmp_path / "b.km", tmp_path / "t.csv"
+    source.write_text("id,a,label\n1,red,x\n2,blue,y\n")
+    teach(one, source)
+    source.write_text("id,a,label\n3,1,x\n4,,y\n")
+    teach(other, source)
+    words = "same columns, with the same types"
+    with Store(one) as mine, Store(other) as theirs, pytest.raises(InvalidInput, match=words):
+        mine.merge(theirs)
+
+
+def test_the_note_is_plain_json(tmp_path):
+    path = tmp_path / "m.km"
+    with made(path) as store:
+        pass
+    teach(path, table(tmp_path / "t.csv", first_examples(np.random.default_rng(0), "gp")))
+    with knowmore.open(path) as store:
+        note = json.loads(json.dumps(store.notes["table"]))
+        assert Encoding.of(note) == store.table
+        assert [one["type"] for one in note["columns"]] == ["category", "number", "truth", "date"]
