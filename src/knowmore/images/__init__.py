@@ -26,6 +26,7 @@ from knowmore.images.embedding import Embedding
 from knowmore.images.extraction import WORDED as WORDED
 from knowmore.images.extraction import Extraction, extract, learn_codebook, steps_of
 from knowmore.images.local import Descriptors, Words
+from knowmore.images.networks import efficientnet_lite0 as efficientnet_lite0
 from knowmore.images.patches import DenseSIFT, SelfSimilarity
 from knowmore.images.pyramids import SpatialPyramid
 from knowmore.images.reading import encoded as encoded

@@ -23,6 +23,7 @@ import pytest
 from knowmore._base import user_folder
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingExtra, NotFitted
 from knowmore.images import PHOG, DenseSIFT, Embedding, ForestCodebook, KMeansCodebook, storage
+from knowmore.images.embedding import _lite0
 from knowmore.images import SpatialPyramid as Pyramid
 from knowmore.images.extraction import BLOCK, extract, learn_codebook, steps_of
 from knowmore.images.reading import small
