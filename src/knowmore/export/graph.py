@@ -17,6 +17,9 @@ from knowmore.export.description import (
     check_size,
     describe,
 )
+from knowmore.export.looking import with_network
+from knowmore.export.viewing import view_of
+from knowmore.images import Embedding
 
 # Old enough for every runtime in use, new enough for all that is needed here.
 _OPSET, _IR = 17, 8
@@ -24,13 +27,15 @@ _OPSET, _IR = 17, 8
 _MOST_BYTES = 2**31 - 2**20
 
 
-def to_onnx(estimator: Any, path: File) -> None:
+def to_onnx(estimator: Any, path: File, *, pictures: Embedding | None = None) -> None:
     """Write a fitted model as an ONNX graph in float64.
 
     estimator : as for `describe`
     path : the file, replaced when the new one is complete
+    pictures : how pictures became the rows that the estimator has learnt, by `extract`: then the
+        network is in the graph; a model in a file knows it
 
-    The input is X (m, d), float64. A classifier's outputs are label (m,), scores (m, M) with a
+    The input is X (m, d), float64, or pictures (m, h, w, 3), uint8, as the metadata say. A classifier's outputs are label (m,), scores (m, M) with a
     column for each class in sorted order, and if the estimator has them probabilities (m, M) and
     variance (m,). A regressor's are value and variance, (m,), or (m, q) for rows of q targets.
     Values beyond what a histogram kernel takes are not refused: a graph cannot raise an error.
@@ -38,7 +43,9 @@ def to_onnx(estimator: Any, path: File) -> None:
     onnx = optional("onnx", "onnx")
     check_writable(path)
     check_size(estimator, "An ONNX file", _MOST_BYTES)
-    model = _Writer(onnx).model(describe(estimator))
+    view, model = view_of(estimator, pictures), _Writer(onnx).model(describe(estimator))
+    if view is not None:
+        model = with_network(onnx, model, view)
     onnx.checker.check_model(model, full_check=True)
     with written(path) as file:
         file.write(model.SerializeToString())
