@@ -35,10 +35,11 @@ def to_onnx(estimator: Any, path: File, *, pictures: Embedding | None = None) ->
     pictures : how pictures became the rows that the estimator has learnt, by `extract`: then the
         network is in the graph; a model in a file knows it
 
-    The input is X (m, d), float64, or pictures (m, h, w, 3), uint8, as the metadata say. A classifier's outputs are label (m,), scores (m, M) with a
-    column for each class in sorted order, and if the estimator has them probabilities (m, M) and
-    variance (m,). A regressor's are value and variance, (m,), or (m, q) for rows of q targets.
-    Values beyond what a histogram kernel takes are not refused: a graph cannot raise an error.
+    The input is X (m, d), float64, or pictures (m, h, w, 3), uint8, as the metadata say. A
+    classifier's outputs are label (m,), scores (m, M) with a column for each class in sorted order,
+    and if the estimator has them probabilities (m, M) and variance (m,). A regressor's are value
+    and variance, (m,), or (m, q) for rows of q targets. Values beyond what a histogram kernel takes
+    are not refused: a graph cannot raise an error.
     """
     onnx = optional("onnx", "onnx")
     check_writable(path)

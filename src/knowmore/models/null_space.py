@@ -98,9 +98,7 @@ class NullSpace(Frozen):
         if len(R) == 1:
             return R
         # L'1 = L^-1 G1.
-        return np.asarray(
-            R - (R @ (self.G * self._unit**2).sum(axis=1))[:, None] / self._sum
-        )
+        return np.asarray(R - (R @ (self.G * self._unit**2).sum(axis=1))[:, None] / self._sum)
 
     @property
     def projection(self) -> Array:
