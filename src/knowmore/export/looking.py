@@ -95,7 +95,11 @@ def with_network(onnx: Any, model: Any, view: View) -> Any:
 def _network(onnx: Any, network: Any) -> Any:
     """The network of an `Embedding` as an ONNX model."""
     if is_onnx(network):
-        return onnx.load(network)
+        try:
+            return onnx.load(network)
+        except OSError as error:
+            problem = f"model={network!r} cannot be read: {error.strerror}."
+            raise InvalidInput(f"{problem} Check the path.") from error
     if network == "efficientnet-lite0":
         return as_onnx(efficientnet_lite0())
     raise InvalidInput(

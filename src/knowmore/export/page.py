@@ -48,9 +48,9 @@ def to_html(estimator: Any, path: File, *, pictures: Embedding | None = None) ->
     view = view_of(estimator, pictures)
     of = _described(estimator)
     parts = {"model": _data(_plain(of, judge_of(_own(estimator))))}
-    template, scripts = "page.html", ("predictor.js", "shared.js", "page.js")
+    template, scripts = "page.html", ["predictor.js", "shared.js", "page.js"]
     if view is not None:
-        template, scripts = "pictures.html", ("shared.js", "pictures.js")
+        template, scripts = "pictures.html", ["shared.js", "pictures.js"]
         worker = map(_text, ("predictor.js", "resizing.js", "network.js", "worker.js"))
         described, weights = view.parts()
         parts |= {

@@ -67,4 +67,5 @@ def view_of(model: Any, pictures: Embedding | None) -> View | None:
     if note is None or note["about"]["kind"] != "embedding":
         return None
     describer = Describer.stored(note, {})
-    return View(*steps_of(describer.kind), describer.longest)
+    (network,) = steps_of(describer.kind)
+    return View(network, describer.longest)

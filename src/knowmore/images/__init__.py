@@ -32,7 +32,6 @@ from knowmore.images.networks import as_onnx as as_onnx
 from knowmore.images.networks import efficientnet_lite0 as efficientnet_lite0
 from knowmore.images.patches import DenseSIFT, SelfSimilarity
 from knowmore.images.pyramids import SpatialPyramid
-from knowmore.images.reading import TooManyPixels as TooManyPixels
 from knowmore.images.reading import check_pixels as check_pixels
 from knowmore.images.reading import encoded as encoded
 from knowmore.images.reading import small as small

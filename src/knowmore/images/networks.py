@@ -145,7 +145,7 @@ def _tensors(path: Path) -> dict[str, Array]:
     stream = io.BytesIO(file)
     # genops names the steps of a pickle without taking any.
     texts = [
-        [text for step, text, _ in pickletools.genops(stream) if step.name == "BINUNICODE"]
+        [str(text) for step, text, _ in pickletools.genops(stream) if step.name == "BINUNICODE"]
         for _ in range(_PICKLES)
     ]
     # Each tensor is named, and then the key of its storage, which is on the device "cpu".

@@ -41,7 +41,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from knowmore._base import Array, Unfitted, a_type, optional
-from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, TooManyPixels
 from knowmore.images.sources import contents
 
 T = TypeVar("T")
@@ -67,10 +67,6 @@ RANGES: dict[Space, Array] = {
     "rg": np.array([[0, 0], [1, 1]], dtype=float),
     "hsv": np.array([[0, 0, 0], [1, 1, 1]], dtype=float),
 }
-
-
-class TooManyPixels(InvalidInput):
-    """A picture of more pixels than are safe to decode."""
 
 
 class Transformer(TransformerMixin, BaseEstimator, ABC):

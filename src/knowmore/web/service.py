@@ -13,8 +13,7 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 
-from knowmore.errors import KnowmoreError, NoExamples
-from knowmore.images import TooManyPixels
+from knowmore.errors import KnowmoreError, NoExamples, TooManyPixels
 from knowmore.web.access import Settings
 from knowmore.web.application import Route, add_routes, application, error_handlers
 from knowmore.web.following import Failed, Ready, ServedFile

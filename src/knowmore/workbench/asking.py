@@ -357,6 +357,7 @@ def export(
     # Loaded for this question alone.
     from knowmore.export import to_html, to_javascript, to_onnx, to_table
 
+    writers: dict[str, Callable[[Any, Path], None]]
     writers = {"onnx": to_onnx, "table": to_table, "html": to_html, "javascript": to_javascript}
     for form, file in files.items():
         writers[form](store, file)
