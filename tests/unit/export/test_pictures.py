@@ -39,15 +39,15 @@ LABELS = np.array([*"aaabbbcccabc"])
 
 def network(onnx, path, *, last, maps, opset):
     """A small network of the user's own, over vectors or maps."""
-    layout = '["n", 6, 6, 3]' if last else '["n", 3, 6, 6]'
-    shape = layout.replace('"', "")[1:-1]
+    shape = "n, 6, 6, 3" if last else "n, 3, 6, 6"
     weights = ", ".join(map(repr, rng.normal(size=324).tolist()))
-    flat = f"""
-        <float[108, 3] W = {{{weights}}}>
-        {{ flat = Flatten (x)
-           y = MatMul (flat, W) }}"""
+    steps = "{ flat = Flatten (x)  y = MatMul (flat, W) }"
+    given, body = f"<float[108, 3] W = {{{weights}}}>", steps
+    if maps:
+        given, body = "", "{ y = Tanh (x) }"
+    found = "n, a, b, c" if maps else "n, a"
     text = f"""<ir_version: 8, opset_import: ["": {opset}]>
-        own (float[{shape}] x) => (float[{"n, a, b, c" if maps else "n, a"}] y) {"{ y = Tanh (x) }" if maps else flat}"""
+        own (float[{shape}] x) => (float[{found}] y) {given} {body}"""
     onnx.save(onnx.parser.parse_model(text), path)
     return str(path)
 
