@@ -314,7 +314,7 @@ def test_an_exported_model_of_pictures_answers_as_predict_does(kind, folder, new
     run("learn", path, folder / "photos")
     told = run("export", path, "--onnx", graph)
     assert told.stderr == (
-        f"It takes the vectors of pictures: knowmore features NEW -o new.npz --like {path}\n"
+        f"m.onnx takes the vectors of pictures: knowmore features NEW -o new.npz --like {path}\n"
     )
     made = run("features", new, "-o", table, "--like", path, "--no-cache")
     assert "New visual words" not in made.stdout

@@ -383,11 +383,13 @@ def export(
     for form, file in files.items():
         writers[form](store, file)
         done(file)
-    if kind == "embedding" and "onnx" in files:
-        return (
-            "The graph takes pictures, uint8 (m, 224, 224, 3): red, green and blue of the middle "
-            "7/8 of the shorter side. Its metadata say how to cut them out."
-        )
-    if kind is not None and not files.keys().isdisjoint(("onnx", "javascript")):
-        return f"It takes the vectors of pictures: {describing(path)}"
-    return ""
+    if kind is None:
+        return ""
+    notes = []
+    for form in files.keys() & {"onnx", "javascript"}:
+        # A network is in the graph, before the model.
+        if form == "onnx" and kind == "embedding":
+            notes.append(f"{files[form].name} takes pictures; its metadata say of which size.")
+        else:
+            notes.append(f"{files[form].name} takes the vectors of pictures: {describing(path)}")
+    return " ".join(sorted(notes))

@@ -11,9 +11,11 @@ from importlib.resources import files
 import numpy as np
 import pytest
 from tolerance import assert_rounded
+from typer.testing import CliRunner
 
 import knowmore
 from knowmore import GPClassifier
+from knowmore.cli.app import app
 from knowmore.errors import InvalidInput
 from knowmore.export import to_html, to_onnx
 from knowmore.images import Embedding, efficientnet_lite0
@@ -109,19 +111,19 @@ def test_networks_that_cannot_be_before_a_model(tmp_path):
 def taught(tmp_path_factory):
     """A model in a file that has learnt pictures by the network."""
     path = tmp_path_factory.mktemp("taught") / "m.km"
-    knowmore_learn = ["learn", str(path), str(path.parent / "pictures")]
     for i, label in enumerate([*"aabbcc"]):
         folder = path.parent / "pictures" / label
         folder.mkdir(parents=True, exist_ok=True)
         Image.fromarray(striped(i)).save(folder / f"{i}.png")
-    from typer.testing import CliRunner
-
-    from knowmore.cli.app import app
-
-    assert CliRunner().invoke(app, ["init", str(path), "--features", "embedding"]).exit_code == 0
-    done = CliRunner().invoke(app, knowmore_learn)
-    assert done.exit_code == 0, done.output
+    run("init", path, "--features", "embedding")
+    run("learn", path, path.parent / "pictures")
     return path
+
+
+def run(*words):
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    return done
 
 
 def striped(i):
@@ -136,8 +138,13 @@ def striped(i):
 @pytest.mark.slow
 def test_a_graph_of_a_file_begins_with_pixels(taught, tmp_path):
     runtime = pytest.importorskip("onnxruntime")
+    to, module = tmp_path / "m.onnx", tmp_path / "m.mjs"
+    done = run("export", taught, "--onnx", to, "--javascript", module)
+    assert done.stderr == (
+        f"m.mjs takes the vectors of pictures: knowmore features NEW -o new.npz --like {taught} "
+        "m.onnx takes pictures; its metadata say of which size.\n"
+    )
     with knowmore.open(taught) as store:
-        to_onnx(store, tmp_path / "m.onnx")
         pictures = [striped(i) for i in range(20, 24)]
         X = Embedding().transform(pictures)
         session = runtime.InferenceSession(tmp_path / "m.onnx")
