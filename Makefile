@@ -58,7 +58,7 @@ crash: .venv/ready       ## kills, failing disks, damaged and hostile files, man
 lock:                    ## pin the dependencies again
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/pip install --quiet -e ".[dev,bench,embeddings]"
+	.venv-lock/bin/pip install --quiet -e ".[dev,bench]"
 	.venv-lock/bin/pip freeze --exclude-editable | sed -E 's/\+cpu$$//; /^(cuda|nvidia)-|^triton=/d' > constraints.txt
 	rm -rf .venv-lock
 

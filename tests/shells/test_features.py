@@ -287,7 +287,7 @@ def test_wrong_options_are_refused_before_the_work(folder, tmp_path, monkeypatch
     words = refused(folder, *out, "--save-codebook", nowhere)
     assert "cannot be written: No such file or directory." in words
     (tmp_path / "x.words.npz").mkdir()
-    assert "x.words.npz' cannot be written: " in refused(folder, *out)
+    assert "x.words.npz' cannot be written: " in refused(folder, *out, "--words", 9)
     words = refused(folder, *out, "--kind", "phog", "--codebook", "w.npz", "--words", 9)
     assert words == ("--words asks for new words, --codebook for saved ones. Leave one out.")
     words = refused(folder, *out, "--kind", "phog", "--codebook", "w.npz", "--save-codebook", "v")

@@ -17,6 +17,7 @@ from knowmore.cli.app import app
 from knowmore.errors import InvalidInput
 from knowmore.images import PHOG, KMeansCodebook, feature_table
 from knowmore.images.describing import WORDS
+from knowmore.images.networks import is_installed
 from knowmore.kernels import ChiSquared
 from knowmore.web.answering import Answering
 
@@ -313,7 +314,7 @@ def test_an_exported_model_of_pictures_answers_as_predict_does(kind, folder, new
     run("learn", path, folder / "photos")
     told = run("export", path, "--onnx", graph)
     assert told.stderr == (
-        f"It takes the vectors of pictures: knowmore features NEW -o new.npz --like {path}\n"
+        f"m.onnx takes the vectors of pictures: knowmore features NEW -o new.npz --like {path}\n"
     )
     made = run("features", new, "-o", table, "--like", path, "--no-cache")
     assert "New visual words" not in made.stdout
@@ -417,3 +418,27 @@ def test_a_service_says_which_vectors_it_takes(model):
         "Row 0 has 2 numbers, but the model has 420 features. They are those of a picture: "
         "knowmore features NEW -o new.npz --like m.km"
     )
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_first_pictures_say_which_features_they_took(is_there, folder, tmp_path, monkeypatch):
+    if is_there and not is_installed():
+        pytest.skip("needs the extra embeddings")
+    monkeypatch.setattr("knowmore.images.extraction.is_installed", lambda: is_there)
+    learnt = "learn", tmp_path / "m.km", folder / "photos"
+    note = (
+        "Pictures are described by a network (efficientnet-lite0). Other features: knowmore init "
+        "NEW.km --features sift-pyramid"
+        if is_there
+        else "Pictures are described by visual words; a network sees more: pip install "
+        '"knowmore[embeddings]"'
+    )
+    assert note in run(*learnt).stderr.splitlines()
+    with knowmore.open(tmp_path / "m.km") as store:
+        kind = "embedding" if is_there else "sift-pyramid"
+        assert store.notes["pictures"]["about"]["kind"] == kind
+    # It is settled now, and who asked for features knows them.
+    assert "Pictures are described" not in run(*learnt).stderr
+    run("init", tmp_path / "asked.km", "--features", "phog")
+    found = run("learn", tmp_path / "asked.km", folder / "photos")
+    assert "Pictures are described" not in found.stderr

@@ -108,7 +108,7 @@ def features(
         Pictures | None,
         typer.Option(
             help="Visual words, edges, texture, colours, or a neural network.",
-            show_default="sift-pyramid",
+            show_default="embedding where its extra is installed, else sift-pyramid",
         ),
     ] = None,
     words: Annotated[

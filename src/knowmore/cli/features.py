@@ -78,7 +78,8 @@ def _checked(request: Any) -> Describer:
     check_writable(out)
     if request.words is not None and codebook is not None:
         raise InvalidInput("--words asks for new words, --codebook for saved ones. Leave one out.")
-    kind = request.kind or "sift-pyramid"
+    asks = request.words or codebook or request.save_codebook
+    kind = request.kind or extraction.default_kind(words=asks is not None)
     known = Describer(kind, request.longest or storage.LONGEST) if like is None else _like(request)
     if known.kind not in extraction.WORDED:
         if given := _given(request, "words", "codebook", "save_codebook"):

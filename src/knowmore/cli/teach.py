@@ -36,7 +36,10 @@ def init(
     kind: Annotated[Kind, typer.Option(help="The kind of model.")] = "gp",
     features: Annotated[
         Pictures | None,
-        typer.Option(help="How pictures become vectors.", show_default="sift-pyramid"),
+        typer.Option(
+            help="How pictures become vectors.",
+            show_default="embedding where its extra is installed, else sift-pyramid",
+        ),
     ] = None,
     words: Annotated[
         int | None, typer.Option(help="Visual words to learn.", min=2, show_default="200")
@@ -289,6 +292,16 @@ def _note_learnt(found: Learnt, request: LearnOptions, name: str) -> None:
     for column, why in found.left_out.items():
         remedy = "" if why.endswith("blank") else f" To learn it all the same: --category {column}"
         showing.talk(f"The column {column!r} {why}: it is left out.{remedy}")
+    if found.described == "embedding":
+        showing.talk(
+            "Pictures are described by a network (efficientnet-lite0). Other features: knowmore "
+            "init NEW.km --features sift-pyramid"
+        )
+    elif found.described:
+        showing.talk(
+            "Pictures are described by visual words; a network sees more: pip install "
+            '"knowmore[embeddings]"'
+        )
     if found.ids == "content":
         same = f"; {found.repeated} repeated ones count once" if found.repeated else ""
         showing.talk(

@@ -17,7 +17,10 @@ from knowmore.export.description import (
     check_size,
     describe,
 )
+from knowmore.export.looking import with_network
 from knowmore.export.stages import Input
+from knowmore.export.viewing import view_of
+from knowmore.images import Embedding
 
 # Old enough for every runtime in use, new enough for all that is needed here.
 _OPSET, _IR = 17, 8
@@ -29,30 +32,42 @@ _DOMAINS = {"ai.onnx.ml": 2}
 _MOST_BYTES = 2**31 - 2**20
 
 
-def to_onnx(estimator: Any, path: File, *, variance: bool = True, dtype: str = "float64") -> None:
+def to_onnx(
+    estimator: Any,
+    path: File,
+    *,
+    pictures: Embedding | None = None,
+    variance: bool = True,
+    dtype: str = "float64",
+) -> None:
     """Write a fitted model as an ONNX graph that computes in float64.
 
     estimator : as for `describe`
     path : the file, replaced when the new one is complete
+    pictures : how pictures became the rows that the estimator has learnt, by `extract`: then the
+        network is in the graph; a model in a file knows it
     variance : whether the graph answers with variances. Without, the file of n examples is smaller
         by n^2 numbers; nor are there probabilities, which depend on them
     dtype : the type of the numbers that the graph takes, "float64" or "float32"
 
-    The input is X (m, d). A classifier's outputs are label (m,), scores (m, M) with a
-    column for each class in sorted order, and if the estimator has them probabilities (m, M) and
-    variance (m,). A regressor's are value and variance, (m,), or (m, q) for rows of q targets. All
-    numbers that it returns are float64.
-    Values beyond what a histogram kernel takes are not refused: a graph cannot raise an error.
+    The input is X (m, d), or pictures (m, h, w, 3), uint8, as the metadata say. A classifier's
+    outputs are label (m,), scores (m, M) with a column for each class in sorted order, and if the
+    estimator has them probabilities (m, M) and variance (m,). A regressor's are value and variance,
+    (m,), or (m, q) for rows of q targets. All numbers that it returns are float64. Values beyond
+    what a histogram kernel takes are not refused: a graph cannot raise an error.
     """
     onnx = optional("onnx", "onnx")
     check_writable(path)
     with_variance = flag("variance", variance)
     choice("dtype", dtype, ("float64", "float32"))
     check_size(estimator, "An ONNX file", _MOST_BYTES, variance=with_variance)
-    of = describe(estimator, variance=with_variance)
+    view, of = view_of(estimator, pictures), describe(estimator, variance=with_variance)
     # A least-squares SVM has probabilities without a variance.
     chances = with_variance or of.kind == "LSSVMClassifier"
-    model = _Writer(onnx, dtype).model(of, chances=chances)
+    # A network gives float64; pictures are bytes.
+    model = _Writer(onnx, dtype if view is None else "float64").model(of, chances=chances)
+    if view is not None:
+        model = with_network(onnx, model, view)
     onnx.checker.check_model(model, full_check=True)
     with written(path) as file:
         file.write(model.SerializeToString())

@@ -20,7 +20,11 @@ from knowmore.export.description import (
     Description,
     check_size,
     describe,
+    exportable,
 )
+from knowmore.export.judging import Judge, judge_of
+from knowmore.export.viewing import NOTICE, view_of
+from knowmore.images import Embedding
 from knowmore.tables import BLANKS
 
 # Browsers hold no longer text than half a gigabyte. Four characters are three bytes, and of the
@@ -30,33 +34,51 @@ _MOST_BYTES = 380_000_000
 _SAFE = 2**53 - 1
 
 
-def to_html(estimator: Any, path: File) -> None:
+def to_html(estimator: Any, path: File, *, pictures: Embedding | None = None) -> None:
     """Write a fitted model as one HTML file that predicts in a browser, without any network.
 
     estimator : as for `describe`
     path : the file, replaced when the new one is complete
+    pictures : how pictures became the rows that the estimator has learnt, by `extract`; a model in
+        a file knows it
 
     The page has a form for one row, by the names of the columns, and takes CSV for many. Its
-    answers are those of the estimator, in double precision.
+    answers are those of the estimator, in double precision. A page of pictures has the network
+    within, and takes pictures and what a camera sees.
     """
     check_writable(path)
+    view = view_of(estimator, pictures)
     of = _described(estimator)
-    script = _text("predictor.js") + _text("page.js")
-    style = _text("page.css")
-    # Data that ends a script element would end it early, wherever it stands.
-    model = json.dumps(_plain(of)).replace("<", "\\u003c")
-    page = Template(_text("page.html")).substitute(
+    parts = {"model": _data(_plain(of, judge_of(exportable(estimator)[1])))}
+    template, scripts = "page.html", ["predictor.js", "shared.js", "page.js"]
+    if view is not None:
+        template, scripts = "pictures.html", ["shared.js", "pictures.js"]
+        worker = map(_text, ("predictor.js", "resizing.js", "network.js", "worker.js"))
+        described, weights = view.parts()
+        parts |= {
+            "described": _data(described),
+            "weights": b64encode(weights.astype("<f4").tobytes()).decode(),
+            "worker": "".join(worker),
+            "network": escape(NOTICE),
+        }
+    script, style = "".join(map(_text, scripts)), _text("page.css")
+    page = Template(_text(template)).substitute(
         title=escape(_title(of)),
-        summary=escape(_summary(of)),
+        summary=escape(_summary(of, of_pictures=view is not None)),
         version=escape(version("knowmore")),
         style=style,
         style_hash=_hash(style),
         script=script,
         script_hash=_hash(script),
-        model=model,
+        **parts,
     )
     with written(path) as file:
         file.write(page.encode(errors="replace"))
+
+
+def _data(value: Any) -> str:
+    """JSON inside of a page: what ends a script element would end it, wherever it stands."""
+    return json.dumps(value).replace("<", "\\u003c")
 
 
 def to_javascript(estimator: Any, path: File) -> None:
@@ -65,12 +87,12 @@ def to_javascript(estimator: Any, path: File) -> None:
     estimator, path : as for `to_html`
 
     It exports `predict`, from an array of rows (arrays of numbers, or objects by column names) to
-    an array of answers: {label, probability, std, score, scores, probabilities} of a classifier
-    (without std of a least-squares SVM), {value, std} of a regressor. It also exports
-    `columns` and `classes`.
+    an array of answers: {label, probability, std, unknown, score, scores, probabilities} of a
+    classifier (without std of a least-squares SVM; `unknown` of a GPClassifier alone), {value, std}
+    of a regressor. It also exports `columns` and `classes`.
     """
     check_writable(path)
-    model = json.dumps(_plain(_described(estimator)))
+    model = json.dumps(_plain(_described(estimator), judge_of(exportable(estimator)[1])))
     lines = [
         f"// Made by knowmore {version('knowmore')}. import {{predict}} from this file.",
         _text("predictor.js"),
@@ -86,8 +108,11 @@ def _described(estimator: Any) -> Description:
     return describe(estimator)
 
 
-def _plain(of: Description) -> dict[str, Any]:
-    """The description for JSON: arrays as base64 of little-endian float64, row by row."""
+def _plain(of: Description, judge: Judge | None) -> dict[str, Any]:
+    """The description and its judge for JSON.
+
+    Arrays are base64 of little-endian float64, row by row.
+    """
     lower = of.R is None or not np.triu(of.R, 1).any()
     triangle = None
     if of.R is not None:
@@ -112,6 +137,19 @@ def _plain(of: Description) -> dict[str, Any]:
         "start": of.start,
         **{name: _base64(getattr(of, name)) for name in ("X", "A", "b", "squares")},
         "R": None if triangle is None else _base64(triangle),
+        "judge": None if judge is None else _judge(judge),
+    }
+
+
+def _judge(judge: Judge) -> dict[str, Any]:
+    return {
+        "S": _base64(judge.S),
+        "Q": _base64(judge.Q),
+        "weights": judge.weights.tolist(),
+        "threshold": judge.threshold,
+        "largest": judge.largest,
+        "least": judge.least,
+        "empty": judge.empty,
     }
 
 
@@ -144,13 +182,15 @@ def _title(of: Description) -> str:
     return f"{', '.join(rest)} or {last}?" if rest else f"A classifier of the one class {last}"
 
 
-def _summary(of: Description) -> str:
+def _summary(of: Description, *, of_pictures: bool) -> str:
     """A sentence that describes the model.
 
     Names may hold lone surrogates, which no file can: only numbers are told here.
     """
     d, n = len(of.columns), len(of.X)
     about = f"{of.kind} of {d:,} {'feature' if d == 1 else 'features'}"
+    if of_pictures:
+        about = f"{of.kind} of pictures"
     if of.kernel is None:
         return f"{about}."
     return (

@@ -23,11 +23,16 @@ from knowmore.images.describing import WORDS as WORDS
 from knowmore.images.describing import Describer as Describer
 from knowmore.images.describing import plain_about as plain_about
 from knowmore.images.embedding import Embedding
+from knowmore.images.embedding import is_onnx as is_onnx
 from knowmore.images.extraction import WORDED as WORDED
 from knowmore.images.extraction import Extraction, extract, learn_codebook, steps_of
+from knowmore.images.extraction import default_kind as default_kind
 from knowmore.images.local import Descriptors, Words
+from knowmore.images.networks import as_onnx as as_onnx
+from knowmore.images.networks import efficientnet_lite0 as efficientnet_lite0
 from knowmore.images.patches import DenseSIFT, SelfSimilarity
 from knowmore.images.pyramids import SpatialPyramid
+from knowmore.images.reading import check_pixels as check_pixels
 from knowmore.images.reading import encoded as encoded
 from knowmore.images.reading import small as small
 from knowmore.images.sources import Listing, Picture, image_folder, listing

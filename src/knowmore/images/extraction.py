@@ -25,6 +25,7 @@ from knowmore.errors import InvalidInput
 from knowmore.images.codebooks import LARGEST_SEED, Centres, Codebook, KMeansCodebook
 from knowmore.images.embedding import Embedding, by_callers
 from knowmore.images.local import LocalDescriptor
+from knowmore.images.networks import is_installed
 from knowmore.images.patches import DenseSIFT, SelfSimilarity
 from knowmore.images.pyramids import SpatialPyramid
 from knowmore.images.reading import encoded, fitted, named, small
@@ -74,6 +75,14 @@ class Extraction:
     rows: Array
     skipped: dict[int, str]
     computed: int
+
+
+def default_kind(*, words: bool = False) -> str:
+    """How pictures become vectors unless somebody says it: by a network, where it is installed.
+
+    words : whether visual words were asked for
+    """
+    return "embedding" if is_installed() and not words else "sift-pyramid"
 
 
 def steps_of(kind: str, codebook: Codebook | None = None) -> tuple[Any, ...]:

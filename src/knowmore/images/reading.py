@@ -41,7 +41,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from knowmore._base import Array, Unfitted, a_type, optional
-from knowmore.errors import InvalidInput, InvalidType, KnowmoreError
+from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, TooManyPixels
 from knowmore.images.sources import contents
 
 T = TypeVar("T")
@@ -196,6 +196,12 @@ def encoded(picture: Any, name: str) -> bytes:
     return bytes(found)
 
 
+def check_pixels(file: bytes, name: str) -> None:
+    """Raise TooManyPixels for a picture that is too large, and InvalidInput for what is none."""
+    with _explained(name), _opened(file, name):
+        pass
+
+
 def small(file: bytes, name: str, longest: int) -> Array:
     """An encoded picture, uint8 (h, w) if it is grey and else (h, w, 3), reduced to `longest`.
 
@@ -220,7 +226,9 @@ def _explained(name: str) -> Iterator[None]:
         raise
     # Damaged files make the decoders raise anything: KeyError, struct.error, ZeroDivisionError, ...
     except Exception as error:
-        raise InvalidInput(f"{name} {_problem(error)}") from error
+        bomb = optional("PIL.Image", "images").DecompressionBombError
+        kind = TooManyPixels if isinstance(error, bomb) else InvalidInput
+        raise kind(f"{name} {_problem(error)}") from error
 
 
 def _problem(error: Exception) -> str:
@@ -251,7 +259,7 @@ def _opened(file: bytes, name: str, longest: int | None = None) -> Any:
     most = Image.MAX_IMAGE_PIXELS or np.inf
     if image.width * image.height > most:
         size = f"{image.width} x {image.height}"
-        raise InvalidInput(f"{name} has {size} pixels, more than the {most:,} allowed. Reduce it.")
+        raise TooManyPixels(f"{name} has {size} pixels, more than the {most:,} allowed. Reduce it.")
     return image
 
 

@@ -34,7 +34,8 @@ from knowmore._base import (
 from knowmore.errors import InvalidInput
 from knowmore.examples import Examples
 from knowmore.images.codebooks import Codebook
-from knowmore.images.embedding import EXTRA, Embedding, is_onnx
+from knowmore.images.embedding import Embedding, is_onnx
+from knowmore.images.networks import EXTRA
 from knowmore.images.reading import fitted
 
 # Increase it when the same settings give other numbers: entries of older caches become invalid.
@@ -73,10 +74,9 @@ def settings_of(steps: Sequence[Any], longest: int = LONGEST) -> str:
     libraries = {name: optional(name, "images").__version__ for name in ("PIL", "cv2")}
     for step in steps:
         if isinstance(step, Embedding):
-            library, extra = ("onnxruntime", "onnx") if is_onnx(step.model) else ("torch", EXTRA)
             # Loading it would take longer than looking up the features.
-            require(library, extra)
-            libraries[library] = version(library)
+            require("onnxruntime", "onnx" if is_onnx(step.model) else EXTRA)
+            libraries["onnxruntime"] = version("onnxruntime")
     facts = {"version": VERSION, "longest": longest, "libraries": libraries}
     return canonical(facts | {"steps": [[type(step).__name__, _facts(step)] for step in steps]})
 

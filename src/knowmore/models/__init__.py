@@ -41,6 +41,7 @@ from knowmore.models.newness import (
     nearest,
     newness_left_out,
     newness_of,
+    null_space,
     separates,
     threshold,
     unknown_rows,
@@ -79,6 +80,7 @@ from knowmore.models.targets import (
     real_values,
 )
 from knowmore.models.trees import DEEP, Cut, InnerNode, Leaf, Members, Tree, branch, keys_of
+from knowmore.models.unrelated import FEW, are_of_one_length
 
 __all__ = [
     "Covariance",

@@ -88,16 +88,26 @@ class NullSpace(Frozen):
         """s, in these units."""
         return float((self.G * self._unit**2).sum())
 
-    def nearest(self, m: Array) -> Array:
-        """The distance to the nearest class, (u,), of rows with scores m (u, M).
+    @derived
+    def _centred(self) -> Array:
+        """R = L^-1 - L'11'/s in these units, (M, M): the bracket above is R'R.
 
-        With R = L^-1 - L'11'/s the bracket above is R'R. A single class is compared with the origin
-        of the feature space instead: R = L^-1.
+        A single class is compared with the origin of the feature space instead: R = L^-1.
         """
         R = self._root
-        if len(R) > 1:
-            # L'1 = L^-1 G1.
-            R = R - (R @ (self.G * self._unit**2).sum(axis=1))[:, None] / self._sum
+        if len(R) == 1:
+            return R
+        # L'1 = L^-1 G1.
+        return np.asarray(R - (R @ (self.G * self._unit**2).sum(axis=1))[:, None] / self._sum)
+
+    @property
+    def projection(self) -> Array:
+        """Q (M, M), for which |Q (m - e_c)| is the distance to class c."""
+        return np.asarray(self._unit * self._centred)
+
+    def nearest(self, m: Array) -> Array:
+        """The distance to the nearest class, (u,), of rows with scores m (u, M)."""
+        R = self._centred
         return bounded(lambda: self._unit * euclidean(m @ R.T, R.T, 1.0).min(axis=1))
 
     def without(self, E: Array, A: Array, V: Array, stay: Array) -> tuple[Array, NullSpace]:

@@ -37,7 +37,7 @@ def unrelated(gp: KernelModel, X: Array, known: Array | slice = slice(None)) -> 
     found = np.zeros(len(X), dtype=bool)
     if len(small):
         found[small] = _says_nothing(gp.covariance.cross(X[small])[known], own[small])
-    if len(empty) and _are_of_one_length(gp.covariance.X[known]):
+    if len(empty) and are_of_one_length(gp.covariance.X[known]):
         found[empty] = True
     return found
 
@@ -58,7 +58,7 @@ def unrelated_left_out(gp: KernelModel, groups: Array | None = None) -> Array:
     empty = np.flatnonzero(~X.any(axis=1))
     i = int(empty[0] if len(empty) == 1 else own.argmin())
     others = np.arange(len(X)) != i
-    if len(empty) == 1 and _are_of_one_length(X[others]):
+    if len(empty) == 1 and are_of_one_length(X[others]):
         found[i] = True
     elif own[i] < own[others].min():
         found[i] = _says_nothing(gp.covariance.cross(X[[i]])[others], own[[i]])[0]
@@ -92,7 +92,7 @@ def _says_nothing(k: Array, own: Array) -> Array:
     return np.asarray((k == 0).all(axis=0) | (k == own).all(axis=0))
 
 
-def _are_of_one_length(X: Array) -> bool:
+def are_of_one_length(X: Array) -> bool:
     """Whether all rows of X (n, d) have the same sum of sizes or squares, and none is zero."""
     if len(X) < 2:
         return False

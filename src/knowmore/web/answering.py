@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, final
 
@@ -14,15 +15,17 @@ from sklearn.base import is_classifier
 from knowmore._base import Array, is_real, some
 from knowmore.errors import InvalidInput, NoExamples
 from knowmore.export import column_names
+from knowmore.images import WORDS, Describer, check_pixels
+from knowmore.web.questions import SentPicture
 from knowmore.workbench import Predictor, RowPrediction, describing, read_rows
 
-# Rows between two looks at the clock.
-_AT_ONCE = 256
+# Rows, and pictures, between two looks at the clock.
+_AT_ONCE, _PICTURES_AT_ONCE = 256, 16
 
 
 @final
 class Answering:
-    """A model at one moment, which answers from any thread.
+    """A model at one moment, which answers about rows and pictures from any thread.
 
     store : an open file
     rate : the fraction of known examples that may be called unknown; 0: none is
@@ -34,7 +37,11 @@ class Answering:
         self.is_classifier = bool(is_classifier(store))
         self.columns: tuple[str, ...] = ()
         # Clients need not know in which folder the file is.
-        self._way = describing(Path(store.path.name)) if store.notes.get("pictures") else None
+        note = store.notes.get("pictures")
+        self._way = describing(Path(store.path.name)) if note else None
+        # Made when the first picture is sent: its libraries may not be there.
+        made = partial(Describer.stored, note, store.arrays(WORDS))
+        self._describer = cache(made) if note else None
         self._predictor: Predictor | None = None
         self._table = store.table if self.count else None
         if self.count:
@@ -43,21 +50,42 @@ class Answering:
             self._predictor = Predictor(store, rate, keep=False)
 
     def __call__(self, given: Sequence[Any], seconds: float = np.inf) -> list[RowPrediction]:
-        """An answer for each row; status 503 if all take longer than so many seconds."""
-        X, deadline = self._rows(given), time.monotonic() + seconds
+        """An answer for each row or picture; status 503 if all take longer than so many seconds."""
+        if not self.count:
+            raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
+        deadline = time.monotonic() + seconds
+        of_pictures = bool(given) and isinstance(given[0], SentPicture)
+        X: Any = given if of_pictures else self._rows(given)
+        at_once = _PICTURES_AT_ONCE if of_pictures else _AT_ONCE
         assert self._predictor is not None
         answers: list[RowPrediction] = []
-        for begin in range(0, len(X), _AT_ONCE):
+        for begin in range(0, len(X), at_once):
             if time.monotonic() > deadline:
-                words = f"{len(X)} rows take longer than {seconds:g} s. Ask about fewer at a time."
+                what = f"{len(X)} {'pictures' if of_pictures else 'rows'}"
+                words = f"{what} take longer than {seconds:g} s. Ask about fewer at a time."
                 raise HTTPException(503, words)
-            answers += self._predictor(X[begin : begin + _AT_ONCE])
+            part = X[begin : begin + at_once]
+            answers += self._predictor(self._described(part) if of_pictures else part)
         return answers
+
+    def _described(self, pictures: Sequence[SentPicture]) -> Array:
+        """The vectors of pictures (m, d), as the model describes pictures."""
+        if self._describer is None:
+            raise HTTPException(
+                415,
+                'This model has learnt numbers, not pictures. Send {"rows": [[5.1, 3.5, ...], '
+                "...]}, with Content-Type: application/json.",
+            )
+        for picture in pictures:
+            check_pixels(picture.content, repr(picture.name))
+        vectors = self._describer().vectors(pictures)
+        for picture, vector in zip(pictures, vectors, strict=True):
+            if isinstance(vector, str):
+                raise InvalidInput(f"{picture.name!r} {vector}")
+        return np.array(vectors)
 
     def _rows(self, given: Sequence[Any]) -> Array:
         """Rows of numbers, or of values by the names of columns, as an array (m, d)."""
-        if not self.count:
-            raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
         if self._table is not None:
             X: Array = self._table.vectors(read_rows(self._table, given))
             return X

@@ -20,6 +20,7 @@ from fastapi import HTTPException
 from fastapi.responses import HTMLResponse, Response
 
 from knowmore.web.access import LOCAL_NAMES, Door, Settings, host_and_port
+from knowmore.web.questions import FORM, media_of
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -28,8 +29,11 @@ Headers = dict[str, str]
 
 # Whether the service is up and ready is told to everyone, and says nothing of the model.
 _OPEN: Final = ("/healthz", "/readyz", "/health")
+PREDICT: Final = "/predict"
 PICTURES: Final = "/api/pictures"
 TABLES: Final = "/api/pool"
+# The longest body with pictures.
+_MOST_PICTURES: Final = 25_000_000
 # The longest usual body for a studio, and the seconds that a body may take to come.
 _MOST_JSON, _SECONDS = 1_000_000, 30.0
 # The most digits of the announced length of a body.
@@ -91,7 +95,7 @@ class BodyLimit(NamedTuple):
 
     def check(self, headers: Headers) -> None:
         """Raise Refusal for a body of another type or announced as longer."""
-        if headers.get("content-type", "").partition(";")[0].strip() != self.media:
+        if media_of(headers.get("content-type", "")) != self.media:
             # A page of another site may send other types without being allowed to.
             what = "JSON" if self.media == _JSON else "one picture"
             raise Refusal(415, f"Send {what}, with Content-Type: {self.media}.")
@@ -125,7 +129,7 @@ class BodyLimit(NamedTuple):
 
 # The bodies for a studio that may be longer.
 _LIMITS = {
-    PICTURES: BodyLimit(25_000_000, media=_BYTES),
+    PICTURES: BodyLimit(_MOST_PICTURES, media=_BYTES),
     TABLES: BodyLimit(10_000_000),
 }
 
@@ -165,13 +169,27 @@ class ServiceRules:
             raise Refusal(401, words, {"www-authenticate": "Bearer"})
         if self._now >= self.settings.most_requests:
             raise Refusal(503, "Too many requests at a time. Ask again in a moment.")
+        limit = self._limit
         if scope["method"] == "POST":
-            self._limit.check(headers)
+            limit = self._limit_of(scope["path"], headers)
+            limit.check(headers)
         self._now += 1
         try:
-            yield self._limit.limited(receive, self.settings.seconds)
+            yield limit.limited(receive, self.settings.seconds)
         finally:
             self._now -= 1
+
+    def _limit_of(self, path: str, headers: Headers) -> BodyLimit:
+        """The limit of a body: of one picture, of a form with several, or of JSON."""
+        media = media_of(headers.get("content-type", ""))
+        if path != PREDICT or self.settings.label_studio:
+            return self._limit
+        if media == FORM and headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            # A browser sends a form to any site without asking that site first.
+            raise Refusal(403, "A page of another site may not ask this service.")
+        if media == FORM or media.startswith("image/"):
+            return BodyLimit(_MOST_PICTURES, "Send fewer pictures, or smaller ones.", media)
+        return self._limit
 
     def _knows(self, authorization: str) -> bool:
         """Whether this carries the token, compared in constant time."""

@@ -9,34 +9,29 @@ from threading import Lock
 from typing import Any, final
 
 from anyio import CapacityLimiter, to_thread
-from fastapi import FastAPI, HTTPException
+from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from knowmore.errors import KnowmoreError, NoExamples
+from knowmore.errors import KnowmoreError, NoExamples, TooManyPixels
 from knowmore.web.access import Settings
 from knowmore.web.application import Route, add_routes, application, error_handlers
 from knowmore.web.following import Failed, Ready, ServedFile
 from knowmore.web.guard import ServiceRules
+from knowmore.web.questions import BODY, SentPicture, asked_for
+from knowmore.web.questions import PredictionRequest as PredictionRequest
 
 # Questions that are answered at a time; others wait.
 _AT_ONCE = 4
 
 
-class PredictionRequest(BaseModel):
-    """Rows to predict."""
-
-    model_config = ConfigDict(extra="forbid")
-    rows: list[list[float] | dict[str, Any]] = Field(
-        description="Each the numbers in the order of the features, or the values by the names of "
-        "the columns. A model of a table takes texts, true, false, null for a blank, and dates.",
-        examples=[[[5.1, 3.5, 1.4, 0.2]], [{"island": "Biscoe", "body_mass_g": None}]],
-    )
-
-
 class Prediction(BaseModel):
-    """The answer for one row: `label` to `unknown` of a classifier, else `value` and `std`."""
+    """The answer for one row or picture.
 
+    `label` to `unknown` are of a classifier, `value` and `std` of a regressor.
+    """
+
+    name: str | None = Field(None, description="The name of the file, of a picture in a form.")
     label: bool | int | float | str | None = None
     probability: float | None = None
     value: float | list[float] | None = None
@@ -45,7 +40,7 @@ class Prediction(BaseModel):
 
 
 class Predictions(BaseModel):
-    """An answer for each row, in their order."""
+    """An answer for each row or picture, in their order."""
 
     version: int = Field(description="The last entry of the model's journal.")
     predictions: list[Prediction]
@@ -84,7 +79,7 @@ class Service:
         return str(0 if self.file.now is None else self.file.now.version)
 
     async def answered(self, rows: list[Any]) -> tuple[Any, list[Any]]:
-        """The model that answers, and an answer for each row."""
+        """The model that answers, and an answer for each row or picture."""
         if len(rows) > self.settings.most_rows:
             most = f"{self.settings.most_rows:,} rows"
             raise HTTPException(413, f"A request may have at most {most}, not {len(rows):,}.")
@@ -152,7 +147,8 @@ def service_application(
         yield
         await to_thread.run_sync(service.file.stop)
 
-    rules, statuses = ServiceRules(settings, service.count), {KnowmoreError: 422, NoExamples: 503}
+    rules = ServiceRules(settings, service.count)
+    statuses = {KnowmoreError: 422, NoExamples: 503, TooManyPixels: 413}
     app = application(
         rules,
         error_handlers(rules.key, statuses, _unreadable),
@@ -202,9 +198,14 @@ async def counts(service: Service) -> Any:
     return PlainTextResponse(service.counts(), media_type="text/plain; version=0.0.4")
 
 
-async def predict(service: Service, question: PredictionRequest) -> Any:
-    """Predict rows."""
-    return predictions(*await service.answered(question.rows))
+async def predict(service: Service, request: Request) -> Any:
+    """Predict rows; or pictures, if the model has learnt pictures."""
+    asked = await asked_for(request)
+    found = predictions(*await service.answered(asked))
+    for one, given in zip(found["predictions"], asked, strict=True):
+        if isinstance(given, SentPicture):
+            one["name"] = given.name
+    return found
 
 
 def predictions(model: Any, answers: list[Any]) -> dict[str, Any]:
@@ -217,7 +218,11 @@ def predictions(model: Any, answers: list[Any]) -> dict[str, Any]:
     return {"version": model.version, "predictions": shown}
 
 
-_PREDICT = {"response_model": Predictions, "response_model_exclude_unset": True}
+_PREDICT = {
+    "response_model": Predictions,
+    "response_model_exclude_unset": True,
+    "openapi_extra": {"requestBody": BODY},
+}
 _READY = {"response_model": Readiness, "responses": {503: {"description": "Not ready."}}}
 ROUTES = (
     Route("GET", "/healthz", healthz, options={"response_model": Readiness}),

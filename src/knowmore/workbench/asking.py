@@ -365,12 +365,15 @@ def export(
     path = store.path if path is None else path
     if not len(store.ids_):
         raise NoExamples(f"{str(path)!r} holds no examples yet. Teach it: knowmore learn.")
-    of_pictures = store.notes.get("pictures") is not None
-    if "html" in files and of_pictures:
+    note = store.notes.get("pictures")
+    kind = None if note is None else note["about"]["kind"]
+    if "html" in files and kind not in (None, "embedding"):
         raise InvalidInput(
-            f"{str(path)!r} has learnt pictures, and a page would ask for the "
-            f"{store.n_features_in_:,} numbers that describe one. Nothing was written. Take "
-            f"--onnx or --javascript, and describe pictures as the model does: {describing(path)}"
+            f"{str(path)!r} has learnt pictures by {kind}, and a page would ask for the "
+            f"{store.n_features_in_:,} numbers that describe one. Nothing was written. A page "
+            f"knows a network: knowmore init NEW.km --features embedding, and teach NEW.km. Or "
+            f"take --onnx or --javascript, and describe pictures as the model does: "
+            f"{describing(path)}"
         )
     # Loaded for this question alone.
     from knowmore.export import to_html, to_javascript, to_onnx, to_table
@@ -385,6 +388,13 @@ def export(
     for form, file in files.items():
         writers[form](store, file)
         done(file)
-    if of_pictures and not files.keys().isdisjoint(("onnx", "javascript")):
-        return f"It takes the vectors of pictures: {describing(path)}"
-    return ""
+    if kind is None:
+        return ""
+    notes = []
+    for form in files.keys() & {"onnx", "javascript"}:
+        # A network is in the graph, before the model.
+        if form == "onnx" and kind == "embedding":
+            notes.append(f"{files[form].name} takes pictures; its metadata say of which size.")
+        else:
+            notes.append(f"{files[form].name} takes the vectors of pictures: {describing(path)}")
+    return " ".join(sorted(notes))

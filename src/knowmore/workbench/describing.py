@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from knowmore.store import Store
     from knowmore.workbench.sources.records import Holds
 
-# How pictures become vectors unless somebody says it.
-DEFAULT_PICTURES = "sift-pyramid"
 # The note of each kind of records that are described.
 NOTES: Mapping[Holds, str] = {"pictures": "pictures", "cells": "table"}
 # Told how many of how many records are done.
@@ -57,10 +55,10 @@ def learnt_describer(
     """
     if source.table is not None:
         return CellDescriber(source.table.chosen(records))
-    from knowmore.images import DEFAULT_SIZE
+    from knowmore.images import DEFAULT_SIZE, default_kind
     from knowmore.images import Describer as PictureDescriber
 
-    kind, words = wish.get("kind", DEFAULT_PICTURES), wish.get("words", DEFAULT_SIZE)
+    kind, words = wish.get("kind", default_kind()), wish.get("words", DEFAULT_SIZE)
     return PictureDescriber.learnt(kind, records, words, progress)
 
 

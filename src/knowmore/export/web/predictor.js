@@ -48,7 +48,7 @@ const STAGES = {
   filled: ({kept, values}) => (x) => kept.map((j, i) => Number.isNaN(x[j]) ? values[i] : x[j]),
 };
 
-export function predictor(model) {
+function predictor(model) {
   const {columns, fields, classes, kernel, n, d, noise, temperature, vanished} = model;
   const M = model.width, stages = model.before.map((stage) => STAGES[stage.kind](stage));
   const [X, A, b, squares] = ["X", "A", "b", "squares"].map((name) => numbers(model[name]));
@@ -134,6 +134,31 @@ export function predictor(model) {
     return chances.map((one) => one / total);
   }
 
+  // -- rows of no class ---------------------------------------------------------------------------
+
+  const judge = model.judge && {...model.judge, S: numbers(model.judge.S), Q: numbers(model.judge.Q)};
+
+  // See Judge in knowmore.export.
+  function isUnknown(x, k, variance) {
+    const {S, Q, weights, threshold, largest, least, empty} = judge, own = itself(kernel, x);
+    const alone = (least !== null && own < least && (k.every((one) => one === 0) || k.every((one) => one === own)))
+      || (empty && x.every((one) => one === 0));
+    const m = new Float64Array(M), projected = new Float64Array(M);
+    if (!alone)
+      for (let i = 0; i < n; i++)
+        for (let c = 0; c < M; c++) m[c] += k[i] * S[i * M + c];
+    for (let r = 0; r < M; r++)
+      for (let c = 0; c < M; c++) projected[r] += Q[r * M + c] * m[c];
+    let nearest = Infinity;
+    for (let c = 0; c < M; c++) {
+      let square = 0;
+      for (let r = 0; r < M; r++) square += (projected[r] - Q[r * M + c]) ** 2;
+      nearest = Math.min(nearest, square);
+    }
+    const parts = [Math.sqrt(nearest), -Math.hypot(...m), Math.sqrt(alone ? largest : variance)];
+    return parts.reduce((all, part, i) => all + part * weights[i], 0) > threshold;
+  }
+
   // -- rows ---------------------------------------------------------------------------------------
 
   const isBlank = (value) => value === null || value === undefined || Number.isNaN(value)
@@ -197,13 +222,15 @@ export function predictor(model) {
     const chances = probabilities(scores, variance ?? 0);
     const answer = {label: classes[best], probability: chances[best]};
     if (variance !== null) answer.std = Math.sqrt(variance);
+    if (judge) answer.unknown = isUnknown(x, k, variance);
     return {...answer, score: scores[best], scores, probabilities: chances};
   }
 
   // rows: each an array of values, or an object of values by the names of columns: numbers, text for
   // a category or a date, true or false, null or NaN where a column may be blank.
-  // A classifier answers {label, probability, std, score, scores, probabilities} for each row (a
-  // least-squares SVM has no std), a regressor {value, std}.
+  // A classifier answers {label, probability, std, unknown, score, scores, probabilities} for each row
+  // (a least-squares SVM has no std, and only a GPClassifier tells what is unknown), a regressor
+  // {value, std}.
   return (rows) => {
     if (!Array.isArray(rows)) throw new Error("Give an array of rows.");
     return rows.map(one);
