@@ -198,7 +198,7 @@ def describe(estimator: Any, *, variance: bool = True) -> Description:
     >>> describe(GPClassifier().fit([[0.0], [1.0]], ["a", "b"])).kernel
     Node(kind='matern-1/2', numbers=(2.0,), parts=())
     """
-    earlier, own = _exportable(estimator)
+    earlier, own = exportable(estimator)
     model = own.frozen_model()
     before = tuple(stage for step in earlier for stage in _stages(step))
     columns = (before[0].names if before else None) or column_names(estimator)
@@ -209,7 +209,7 @@ def describe(estimator: Any, *, variance: bool = True) -> Description:
     return found if with_variance else replace(found, R=None)
 
 
-def _exportable(estimator: Any) -> tuple[list[Any], Any]:
+def exportable(estimator: Any) -> tuple[list[Any], Any]:
     """The steps before an estimator, and the estimator; raises InvalidType if it is another kind.
 
     estimator : perhaps at the end of a pipeline, or in a store
@@ -247,7 +247,7 @@ def check_size(estimator: Any, what: str, most: int, *, variance: bool = True) -
     what : the kind of file, to begin a sentence with
     variance : whether it has its variance
     """
-    _, own = _exportable(estimator)
+    _, own = exportable(estimator)
     model = own.frozen_model()
     if not model.has_gram:
         return
