@@ -19,6 +19,7 @@ from knowmore.insight import suspects
 from knowmore.kernels import cross
 from knowmore.models import LeftOut
 from knowmore.store import FORGETS, Entry, Store
+from knowmore.tables import Encoding
 from knowmore.workbench import Judge, compared, edited, left_out
 
 # The fraction of the known examples that may be called unknown.
@@ -48,6 +49,9 @@ class Snapshot:
 
     before : an earlier one, whose journal is continued if it still stands
     """
+
+    # Of an earlier state and of settings on trial the features are shown.
+    table: Encoding | None = None
 
     def __init__(self, store: Store, before: Snapshot | None = None) -> None:
         self.store, self.name, self.kind = store, store.path.name, store.kind
