@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Any, TypeVar, final
 
 from anyio import CapacityLimiter, Event, create_task_group, move_on_after, sleep, to_thread
@@ -42,6 +43,8 @@ from knowmore.workbench import preview_merge
 # Seconds between two looks at the file while somebody listens, between signs of life, and between
 # two looks at whether the server ends.
 _LOOK, _BEAT, _TICK = 0.5, 15.0, 1.0
+# Seconds between two looks whether the file is open.
+_SOON = 0.02
 _KINDS = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -59,6 +62,9 @@ _NOTHING = bytes.fromhex(
     "0000000b4944415478da6364600000000600023081d02f0000000049454e44ae426082"
 )
 T = TypeVar("T")
+# Opens a studio, telling what it does; and what is told why it cannot.
+Opens = Callable[[Callable[[str], None]], Studio]
+Failed = Callable[[KnowmoreError], None]
 
 
 # -- questions about the file as a whole ---------------------------------------------------------
@@ -316,9 +322,16 @@ ROUTES = (
 # -- the application -----------------------------------------------------------------------------
 
 
-def studio_application(studio: Studio, door: Door) -> FastAPI:
-    """The application of a studio, which lets go of its file when the server ends."""
-    live = LiveStudio(studio, door)
+def studio_application(
+    studio: Studio | Opens, door: Door, failed: Failed | None = None
+) -> FastAPI:
+    """The application of a studio, which lets go of its file when the server ends.
+
+    studio : open, or a function that opens it, in a thread of its own while the page is served
+        already; it is given a function to tell what it does
+    failed : is told why it cannot be opened
+    """
+    live = LiveStudio(studio, door, failed)
     rules, statuses = StudioRules(door), {KnowmoreError: 422, NotWritten: 507, NotEnoughMemory: 507}
     app = application(
         rules,
@@ -333,8 +346,9 @@ def studio_application(studio: Studio, door: Door) -> FastAPI:
     )
     _add_files(app)
     stream = Route("GET", "/events", events, options={"response_class": StreamingResponse})
-    add_routes(app, [stream], live, live.work)
-    add_routes(app, ROUTES, studio, live.work)
+    state = Route("GET", "/api/loading", loading)
+    add_routes(app, [stream, state], lambda: live, live.work)
+    add_routes(app, ROUTES, lambda: live.studio, live.work)
     return app
 
 
@@ -349,15 +363,45 @@ class LiveStudio:
     """A studio while it is served: its one thread for work, and the streams that listen.
 
     listeners : how many streams there are
+    doing : what is done until the studio is open; "" when it is
     """
 
-    def __init__(self, studio: Studio, door: Door) -> None:
-        self.studio, self.door = studio, door
+    def __init__(self, studio: Studio | Opens, door: Door, failed: Failed | None = None) -> None:
+        self.door, self._failed = door, failed
         self.listeners, self._event = 0, Event()
         self._limiter = CapacityLimiter(1)
+        self._studio = studio if isinstance(studio, Studio) else None
+        self._opens = None if isinstance(studio, Studio) else studio
+        self._problem: KnowmoreError | None = None
+        self.doing = "" if self._opens is None else "Opening the file"
+
+    @property
+    def studio(self) -> Studio:
+        """The studio, when it is open; raises the error if it cannot be."""
+        if self._problem is not None:
+            raise self._problem
+        assert self._studio is not None
+        return self._studio
+
+    def _open(self, opens: Opens) -> None:
+        """Open the studio. It is no matter of the server's threads, whose ends are waited for."""
+
+        def tell(words: str) -> None:
+            self.doing = words
+
+        try:
+            self._studio = opens(tell)
+        except Exception as error:
+            known = error if isinstance(error, KnowmoreError) else KnowmoreError(str(error))
+            self._problem = known
+            if self._failed is not None:
+                self._failed(known)
+        self.doing = ""
 
     async def work(self, task: Callable[..., T], *arguments: Any) -> T:
         """Run a function that takes long in the one thread for it; other requests go on."""
+        while self.doing:
+            await sleep(_SOON)
         before = self.studio.events.count
         try:
             return await to_thread.run_sync(task, *arguments, limiter=self._limiter)
@@ -369,11 +413,14 @@ class LiveStudio:
     @asynccontextmanager
     async def life(self, _: FastAPI) -> AsyncIterator[None]:
         """Follow the file while the server runs, then let go of it."""
+        if self._opens is not None:
+            Thread(target=self._open, args=(self._opens,), daemon=True).start()
         async with create_task_group() as tasks:
             tasks.start_soon(self._look)
             yield
             tasks.cancel_scope.cancel()
-        self.studio.store.close()
+        if self._studio is not None:
+            self._studio.store.close()
 
     async def _look(self) -> None:
         """Look at the file again and again while somebody listens."""
@@ -415,6 +462,11 @@ class LiveStudio:
                     await self._event.wait()
         finally:
             self.listeners -= 1
+
+
+async def loading(live: LiveStudio) -> Any:
+    """What is done until the file is open; "" when it is. It is answered at once."""
+    return {"doing": live.doing}
 
 
 async def events(
