@@ -44,12 +44,12 @@ def create_app(
     # A pool is refused at once.
     questions = PoolQuestions(pool, reader)
 
-    def opens(tell: Callable[[str], None]) -> Any:
-        tell(f"Opening {path.name}")
+    def opens(progress: Any) -> Any:
+        progress.tell(f"Opening {path.name}")
         store = knowmore.open(path)
-        tell(f"Reading {len(store):,} examples")
-        studio = Studio(store, questions)
-        tell(f"Asking of each of {len(store):,} examples what the others say")
+        progress.tell(f"Reading {len(store):,} examples")
+        studio = Studio(store, questions, progress)
+        progress.tell(f"Asking of each of {len(store):,} examples what the others say")
         with suppress(KnowmoreError):
             # The page asks for it first, and is told of errors then.
             studio.state()

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from copy import copy
 from dataclasses import replace
 from json import loads
+from numbers import Number
 from pathlib import Path
 from threading import RLock
-from numbers import Number
 from typing import Any, Final, NamedTuple, Self, final
 from weakref import ref
 

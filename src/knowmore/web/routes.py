@@ -32,13 +32,11 @@ from knowmore.web.pictures import (
     Board,
     PictureExplanation,
     WaitingPicture,
-    made_small,
-    small_picture,
 )
 from knowmore.web.pool import NextQuestion
-from knowmore.web.snapshot import doubts, edit_preview
-from knowmore.web.studio import Studio, entry_of, warm
-from knowmore.workbench import preview_merge
+from knowmore.web.snapshot import contradicting, doubts, edit_preview, why_to_tune
+from knowmore.web.studio import Studio, WorkProgress, entry_of, warm
+from knowmore.workbench import SIDE, made_small, preview_merge, small_picture
 
 # Seconds between two looks at the file while somebody listens, between signs of life, and between
 # two looks at whether the server ends.
@@ -54,6 +52,8 @@ _KINDS = {
 _BYTES = "application/octet-stream"
 # The longest side and the quality of a picture of the pool.
 _LARGER = 640, 75
+# Better settings are looked for again when there are so many times as many examples.
+_GROWN = 1.2
 # The most that is listed of a merge; counts are of all.
 _LISTED = 1000
 # A transparent point, for an example that has no picture any more.
@@ -62,8 +62,8 @@ _NOTHING = bytes.fromhex(
     "0000000b4944415478da6364600000000600023081d02f0000000049454e44ae426082"
 )
 T = TypeVar("T")
-# Opens a studio, telling what it does; and what is told why it cannot.
-Opens = Callable[[Callable[[str], None]], Studio]
+# Opens a studio, telling how far it is; and what is told why it cannot.
+Opens = Callable[[WorkProgress], Studio]
 Failed = Callable[[KnowmoreError], None]
 
 
@@ -91,6 +91,27 @@ def whatif(studio: Studio, asked: bodies.PreviewBody) -> dict[str, Any]:
 def suspects(studio: Studio, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> dict[str, Any]:
     """Labels that the others contradict and nobody kept, the biggest doubt first."""
     return doubts(studio.now(), limit)
+
+
+def against(studio: Studio, one: bodies.SuspectId) -> dict[str, Any]:
+    """The examples that speak most against the label of a suspect."""
+    now = studio.now()
+    return {"number": now.number, "against": contradicting(now, one)}
+
+
+def aside(studio: Studio) -> dict[str, Any]:
+    """The examples that were put aside, with the labels that were refused for them."""
+    now = studio.now()
+    refused = studio.store.refused() if now.in_file else {}
+    ids = [one for one in refused if one not in now.held]
+    return {"number": now.number, "aside": [{"id": one, "refused": refused[one]} for one in ids]}
+
+
+def advice(studio: Studio) -> dict[str, Any]:
+    """Why it is worth looking for better settings; "" if nothing says so."""
+    now = studio.now()
+    grown = len(now) > studio.searched * _GROWN
+    return {"number": now.number, "tune": now.once(why_to_tune) if grown else ""}
 
 
 def log(studio: Studio) -> dict[str, Any]:
@@ -217,6 +238,19 @@ def desk(studio: Studio) -> Board:
     return studio.pictures.board(studio.now())
 
 
+def refuse(studio: Studio, asked: bodies.NotBody) -> dict[str, Any]:
+    """Do not propose a class for what is in no file yet; nothing is written."""
+    now = studio.now()
+    if (asked.row is None) == (asked.picture is None):
+        raise InvalidInput("Give either the id of a row of the pool or the number of a picture.")
+    if asked.row is not None:
+        studio.questions.refuse(asked.row, asked.label)
+    else:
+        assert asked.picture is not None
+        studio.pictures.refuse(now, asked.picture, asked.label)
+    return {"number": now.number, "refused": asked.label}
+
+
 def bring(
     studio: Studio, data: bodies.Sent, name: Annotated[str, Query(max_length=300)] = ""
 ) -> Any:
@@ -230,14 +264,23 @@ def dismiss(studio: Studio, asked: bodies.DismissBody) -> dict[str, Any]:
     return {"dismissed": len(asked.pictures)}
 
 
-def thumbnail(studio: Studio, one: bodies.OneId = None, picture: bodies.OnePicture = None) -> Any:
-    """A small picture of an example, or of one that waits; a point if there is none."""
-    return studio.pictures.shown(studio.now(), one, picture)
+def thumbnail(
+    studio: Studio,
+    one: bodies.OneId = None,
+    picture: bodies.OnePicture = None,
+    large: Annotated[bool, Query()] = False,
+) -> Any:
+    """A small picture of an example, or of one that waits; a point if there is none.
+
+    large : to judge by; what the file itself keeps is small
+    """
+    return studio.pictures.shown(studio.now(), one, picture), _LARGER[0] if large else SIDE
 
 
-def _decoded(studio: Studio, shown: Any) -> Response:
+def _decoded(studio: Studio, found: Any) -> Response:
     """The small picture of a record. Decoding takes a while, and other requests go on."""
-    small = shown if isinstance(shown, bytes) else small_picture(studio.store, shown)
+    shown, side = found
+    small = shown if isinstance(shown, bytes) else small_picture(studio.store, shown, side)
     return Response(small or _NOTHING, media_type="image/jpeg" if small else "image/png")
 
 
@@ -300,6 +343,9 @@ ROUTES = (
     Route("POST", "/api/plane/edit", Studio.edit_seen, _BYTES, options=_AS_BYTES),
     Route("POST", "/api/whatif", whatif),
     Route("GET", "/api/suspects", suspects),
+    Route("GET", "/api/advice", advice),
+    Route("GET", "/api/against", against),
+    Route("GET", "/api/aside", aside),
     Route("GET", "/api/log", log),
     Route("POST", "/api/state-at", at),
     Route("POST", "/api/preview-forget", preview),
@@ -308,6 +354,7 @@ ROUTES = (
     Route("GET", "/api/desk", desk),
     Route("POST", PICTURES, bring, options=_PICTURE),
     Route("POST", "/api/dismiss", dismiss),
+    Route("POST", "/api/refuse", refuse),
     Route("GET", "/api/thumbnail", thumbnail, then=_decoded, options=_AS_BYTES),
     Route("GET", "/api/explain", explain),
     Route("POST", "/api/question", question, options={"response_model": NextQuestion}),
@@ -328,7 +375,7 @@ def studio_application(
     """The application of a studio, which lets go of its file when the server ends.
 
     studio : open, or a function that opens it, in a thread of its own while the page is served
-        already; it is given a function to tell what it does
+        already; it is told where to say how far it is
     failed : is told why it cannot be opened
     """
     live = LiveStudio(studio, door, failed)
@@ -346,7 +393,7 @@ def studio_application(
     )
     _add_files(app)
     stream = Route("GET", "/events", events, options={"response_class": StreamingResponse})
-    state = Route("GET", "/api/loading", loading)
+    state = Route("GET", "/api/progress", progress)
     add_routes(app, [stream, state], lambda: live, live.work)
     add_routes(app, ROUTES, lambda: live.studio, live.work)
     return app
@@ -363,7 +410,7 @@ class LiveStudio:
     """A studio while it is served: its one thread for work, and the streams that listen.
 
     listeners : how many streams there are
-    doing : what is done until the studio is open; "" when it is
+    progress : what is being done
     """
 
     def __init__(self, studio: Studio | Opens, door: Door, failed: Failed | None = None) -> None:
@@ -373,7 +420,12 @@ class LiveStudio:
         self._studio = studio if isinstance(studio, Studio) else None
         self._opens = None if isinstance(studio, Studio) else studio
         self._problem: KnowmoreError | None = None
-        self.doing = "" if self._opens is None else "Opening the file"
+        self.progress = studio.progress if isinstance(studio, Studio) else WorkProgress()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file is open, or cannot be opened."""
+        return self._studio is not None or self._problem is not None
 
     @property
     def studio(self) -> Studio:
@@ -385,22 +437,18 @@ class LiveStudio:
 
     def _open(self, opens: Opens) -> None:
         """Open the studio. It is no matter of the server's threads, whose ends are waited for."""
-
-        def tell(words: str) -> None:
-            self.doing = words
-
         try:
-            self._studio = opens(tell)
+            self._studio = opens(self.progress)
         except Exception as error:
             known = error if isinstance(error, KnowmoreError) else KnowmoreError(str(error))
             self._problem = known
             if self._failed is not None:
                 self._failed(known)
-        self.doing = ""
+        self.progress.tell("")
 
     async def work(self, task: Callable[..., T], *arguments: Any) -> T:
         """Run a function that takes long in the one thread for it; other requests go on."""
-        while self.doing:
+        while not self.is_open:
             await sleep(_SOON)
         before = self.studio.events.count
         try:
@@ -464,9 +512,9 @@ class LiveStudio:
             self.listeners -= 1
 
 
-async def loading(live: LiveStudio) -> Any:
-    """What is done until the file is open; "" when it is. It is answered at once."""
-    return {"doing": live.doing}
+async def progress(live: LiveStudio) -> Any:
+    """What is being done that takes long, and how much of it is done. It is answered at once."""
+    return {"open": live.is_open, "doing": live.progress.words, "share": live.progress.share}
 
 
 async def events(
