@@ -55,6 +55,7 @@ from knowmore.store.work import (
     Status,
     all_examples,
     contributors,
+    examples_of,
     records,
     records_of,
     status,
@@ -467,6 +468,14 @@ class Store:
         """The metadata of the examples that were put aside, with the labels refused last."""
         with self.session.lock, self.session.reading() as file:
             return records_of(file, FileEdit(file, self.session.follow()).aside())
+
+    def aside_features(self) -> Array:
+        """The features (k, d) of the examples that were put aside, in the order of `aside`."""
+        with self.session.lock, self.session.reading() as file:
+            held = self.session.follow()
+            with file.understood("examples"):
+                X: Array = examples_of(file, held.facts, [*FileEdit(file, held).aside().values()]).X
+        return X
 
     def remove(self, ids: Any) -> Self:
         """Forget these examples for ever, with all that they ever were: `forget` without marks.

@@ -36,7 +36,7 @@ from knowmore.web.pictures import (
 from knowmore.web.pool import NextQuestion
 from knowmore.web.snapshot import contradicting, doubts, edit_preview, why_to_tune
 from knowmore.web.studio import Studio, WorkProgress, entry_of, warm
-from knowmore.workbench import SIDE, made_small, preview_merge, small_picture
+from knowmore.workbench import SIDE, made_small, preview_merge, shown, small_picture
 
 # Seconds between two looks at the file while somebody listens, between signs of life, and between
 # two looks at whether the server ends.
@@ -102,9 +102,19 @@ def against(studio: Studio, one: bodies.SuspectId) -> dict[str, Any]:
 def aside(studio: Studio) -> dict[str, Any]:
     """The examples that were put aside, with the labels that were refused for them."""
     now = studio.now()
-    refused = studio.store.refused() if now.in_file else {}
-    ids = [one for one in refused if one not in now.held]
-    return {"number": now.number, "aside": [{"id": one, "refused": refused[one]} for one in ids]}
+    records = studio.store.aside() if now.in_file else []
+    if not records:
+        return {"number": now.number, "aside": []}
+    refused, rows = studio.store.refused(), studio.store.aside_features().tolist()
+    found = [
+        {
+            "id": one.id,
+            "refused": refused[one.id],
+            "shown": shown(now.columns, row, picture=now.of_pictures),
+        }
+        for one, row in zip(records, rows, strict=True)
+    ]
+    return {"number": now.number, "aside": found}
 
 
 def advice(studio: Studio) -> dict[str, Any]:
@@ -279,8 +289,8 @@ def thumbnail(
 
 def _decoded(studio: Studio, found: Any) -> Response:
     """The small picture of a record. Decoding takes a while, and other requests go on."""
-    shown, side = found
-    small = shown if isinstance(shown, bytes) else small_picture(studio.store, shown, side)
+    one, side = found
+    small = one if isinstance(one, bytes) else small_picture(studio.store, one, side)
     return Response(small or _NOTHING, media_type="image/jpeg" if small else "image/png")
 
 
@@ -320,10 +330,10 @@ def pool(studio: Studio, asked: bodies.PoolBody) -> dict[str, Any]:
 def picture(studio: Studio, name: Annotated[str, Query(max_length=1000)]) -> bytes:
     """The picture of a row of the pool, reduced."""
     pool = studio.questions.pool
-    shown = None if pool is None else pool.pictures.get(name)
-    if shown is None:
+    found = None if pool is None else pool.pictures.get(name)
+    if found is None:
         raise InvalidInput("The pool has no picture of this name.")
-    return made_small(encoded(shown, repr(name)), repr(name), *_LARGER)
+    return made_small(encoded(found, repr(name)), repr(name), *_LARGER)
 
 
 # -- the table -----------------------------------------------------------------------------------
