@@ -258,7 +258,7 @@ class FileEdit:
         last = {kinds.read_id(one.id): one for one in self.journal.refused()}
         return {one: version for one, version in last.items() if one not in self.held.index}
 
-    def bring_back(self, versions: Sequence[Version], labels: Array, contributor: Any) -> None:
+    def bring_back(self, versions: Sequence[Version], labels: Any, contributor: Any) -> None:
         """Learn examples that were put aside again, with other labels."""
         with self.file.understood("examples"):
             examples = examples_of(self.file, self.held.facts, versions)
@@ -267,7 +267,7 @@ class FileEdit:
         givers = [kinds.string(one.features) for one in self.journal.givers(versions)]
         origins = [kinds.string(one.origin) for one in versions]
         labellers = _each("contributor", contributor, len(versions)) or [None] * len(versions)
-        about = About(givers, origins, *blobs, labellers)
+        about = About(givers, origins, next(blobs), next(blobs), labellers)
         change = self.context.add(examples.X, labels, examples.names, examples.weights)
         self.enter("relabel", change, about)
 

@@ -193,7 +193,10 @@ class Pictures:
 
     def let_go(self, before: Snapshot, now: Snapshot) -> None:
         """Something was forgotten: let go of what the file knew before, and does not hold now."""
-        known = {entry.number for entry in before.entries}
+        known, labels = {entry.number for entry in before.entries}, {*now.labels}
+        for one in [*self._brought.values()]:
+            left = tuple(label for label in one.refused if label in labels)
+            self._brought[one.number] = replace(one, refused=left)
         for one in [*self._brought.values()]:
             if one.learnt is not None and one.learnt[1] in known and one.learnt[0] not in now.held:
                 del self._brought[one.number]
@@ -236,9 +239,9 @@ class Pictures:
             answers = now.once(_predictor)(np.stack([one.vector for one in pictures]))
             for one, answer in zip(told, answers, strict=True):
                 one |= {name: getattr(answer, name) for name in _SAID}
-            for at, one in enumerate(pictures):
-                if told[at]["label"] in one.refused:
-                    told[at] |= _otherwise(now, one)
+            for picture, one in zip(pictures, told, strict=True):
+                if one["label"] in picture.refused:
+                    one |= _otherwise(now, picture)
         return told
 
     def explained(self, now: Snapshot, one: Id | None, picture: int | None) -> PictureExplanation:

@@ -379,9 +379,7 @@ ROUTES = (
 # -- the application -----------------------------------------------------------------------------
 
 
-def studio_application(
-    studio: Studio | Opens, door: Door, failed: Failed | None = None
-) -> FastAPI:
+def studio_application(studio: Studio | Opens, door: Door, failed: Failed | None = None) -> FastAPI:
     """The application of a studio, which lets go of its file when the server ends.
 
     studio : open, or a function that opens it, in a thread of its own while the page is served
