@@ -129,9 +129,10 @@ def relabel(
     with knowmore.open(model) as store:
         (one,), new = ids_named(store, [id_], aside=True), label_named(store, label)
         note, is_doubtful = new_label(store, new)
-        # None: it was put aside, and comes back.
-        held = {record.id: record.label for record in store.records()}
-        old = held.get(one)
+        # None stays for one that was put aside, and comes back.
+        examples, old = store.examples, None
+        if one in set(store.ids_.tolist()):
+            old = examples.labels[examples.rows((one,))[0]].item()
         if is_doubtful and not dry_run and not showing.confirm(f"{note} Make it?", yes or as_json):
             showing.talk("Nothing was changed.")
             return

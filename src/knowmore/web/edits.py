@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # The most examples that a search for better settings looks at: it takes their cube.
 _SEARCHED = 1000
+# Further searches from elsewhere, where the settings in use lead nowhere.
+_RESTARTS = 4
 SceneRows = tuple[Array, list[str]]
 # The ids of the examples of an edit that the file holds now; and why bytes of forgotten examples
 # may be left, and which settings stay, or "".
@@ -136,7 +138,9 @@ def _tuned(studio: Studio, now: Snapshot) -> str:
         with progress(reported), catch_warnings(record=True) as said:
             simplefilter("always")
             subset = None if len(now) <= _SEARCHED else _SEARCHED
-            tune(studio.store, "loo", 0, subset, dry_run=False)
+            # Where the others say nothing, no direction is better than another.
+            restarts = _RESTARTS if now.silent.any() else 0
+            tune(studio.store, "loo", restarts, subset, dry_run=False)
     finally:
         studio.progress.tell("")
     studio.searched = len(now)
