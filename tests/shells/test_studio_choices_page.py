@@ -1,4 +1,4 @@
-"""Where people stopped, in a real browser: pictures to judge, many classes, slices, phones, links."""
+"""Where people stopped, in a real browser: pictures, many classes, slices, phones and links."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_any_of_many_classes_is_found_by_a_part_of_its_name(many):
     assert listed.count() == 26
     no_violations(many)
     many.page.keyboard.type("zeb")
-    assert listed.all_inner_texts() == ["zebra\n6 examples", "+ New class \nzeb"]
+    assert listed.all_inner_texts() == ["zebra\n6 examples", "+ New class\nzeb"]
     many.press("ArrowDown", "ArrowUp", "Enter")
     many.number(before + 1)
     with many.store() as store:
@@ -199,7 +199,7 @@ def test_a_phone_has_one_line_above_and_the_views_below(many, width):
         tabs = many.page.locator("#tabs button:visible")
         boxes = [tabs.nth(i).bounding_box() for i in range(tabs.count())]
         assert all(box["y"] > 780 * 0.9 and box["height"] >= 44 for box in boxes)
-        assert all(0 <= box["x"] and box["x"] + box["width"] <= width for box in boxes)
+        assert all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
         no_violations(many)
 
 

@@ -83,7 +83,7 @@ export function desk(studio, signal) {
   }
 
   function waiting() {
-    const group = (title, some, ...more) => (some.length ? [element('h3', {}, `${title}: ${some.length}`), list(title, some), ...more] : []);
+    const group = (title, some, ...more) => (some.length ? [element('h2', {}, `${title}: ${some.length}`), list(title, some), ...more] : []);
     return [...group('I don’t know', unknown(), button('N', 'New class from these', () => named(unknown()), 'primary')),
       ...group('Named by the model', board.waiting.filter((one) => !one.unknown)),
       ...group('Put aside', aside)];
