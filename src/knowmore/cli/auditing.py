@@ -54,7 +54,7 @@ class _Audit:
         self.listed = dict(zip(found.ids.tolist(), found.preferred.tolist(), strict=True))
         # Decisions in order: the id, and what was done. None: it cannot be undone any more.
         self.decided: list[tuple[Id, str | None]] = []
-        self.tally = {"relabelled": 0, "put aside": 0, "kept": 0, "forgotten": 0}
+        self.tally = {"relabelled": 0, "kept": 0, "forgotten": 0, "put aside": 0}
         self._way = terminal_way()
 
     def run(self) -> None:
@@ -68,7 +68,8 @@ class _Audit:
                 break
         else:
             print("\nNo other suspect is left.")
-        parts = [f"{count} {what}" for what, count in self.tally.items()]
+        tally = self.tally.items()
+        parts = [f"{count} {what}" for what, count in tally if count or what != "put aside"]
         print(f"{', '.join(parts)}.")
         if open_ := self._open():
             talk(
