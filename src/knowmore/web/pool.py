@@ -26,7 +26,7 @@ _ROWS, _NUMBERS = 20_000, 40_000_000
 # Rows that the next question is chosen from, and how many are chosen.
 _CANDIDATES, _NEXT = 1000, 5
 # A label informs a row notably that loses this part of its variance, or more.
-_NOTABLY = 0.1
+_NOTABLY = 0.05
 
 # Reads the text of a CSV table of a name as a pool for a model.
 PoolReader = Callable[[Store, str, str], UnlabelledPool]
@@ -228,7 +228,7 @@ def _drops(C: Array | None, own: Array, m: int) -> Sequence[float | None]:
 
 
 def informed(covariance: Array, own: float, variance: Array) -> int:
-    """How many rows a label informs notably: each loses a tenth of its variance, or more.
+    """How many rows a label informs notably: each loses a twentieth of its variance, or more.
 
     The label takes c(x, x_j)^2 / sigma_*^2 off the variance of row j, whatever it is.
 
@@ -236,7 +236,7 @@ def informed(covariance: Array, own: float, variance: Array) -> int:
     own : the variance of that one, with the noise
     variance : (k,), of the rows
 
-    >>> informed(np.array([1.0, 0.4, 0.2]), 1.0, np.array([1.0, 1.0, 1.0]))
+    >>> informed(np.array([1.0, 0.3, 0.2]), 1.0, np.array([1.0, 1.0, 1.0]))
     2
     """
     if own <= 0:

@@ -13,9 +13,10 @@ export const ANY = ['L', 'any class: type to find it, or to name a new one'];
  * @param give takes a label
  * @param except labels that need no button
  * @param hint is called with a label that may be given soon
+ * @param always whether there is a button for all, however few they are
  * @param any opens the list of all classes; by default `pickClass`, and then `give`
  */
-export function labelButtons(studio, { give, except = [], hint = null, any = null }) {
+export function labelButtons(studio, { give, except = [], hint = null, any = null, always = false }) {
   const all = studio.classes;
   const made = all.slice(0, FIRST).map((one, i) => [one, i]).filter(([one]) => !except.includes(one.label)).map(([one, i]) => {
     const on = hint ? { onmouseenter: () => hint(one.label), onfocus: () => hint(one.label) } : {};
@@ -25,6 +26,7 @@ export function labelButtons(studio, { give, except = [], hint = null, any = nul
     const label = await pickClass(studio, { except });
     if (label != null) give(label);
   });
+  if (all.length <= FIRST && !always) return made;
   const words = all.length > FIRST ? `All ${plural(all.length, 'class', 'classes')} …` : 'Another …';
   return [...made, element('button', { type: 'button', class: 'label all-classes', onclick: open }, element('kbd', {}, 'L'), ` ${words}`)];
 }

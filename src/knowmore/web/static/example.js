@@ -1,6 +1,6 @@
 // What is shown of an example, in every view: one place for each kind, such as pictures or columns.
 
-import { element } from './page.js';
+import { element, plural } from './page.js';
 
 /** The address of the picture of an example. @param large to judge by */
 export const pictureOf = (id, large = false) => `/api/thumbnail?id=${encodeURIComponent(JSON.stringify(id))}${large ? '&large=true' : ''}`;
@@ -32,7 +32,7 @@ function features(values, count) {
   const shown = Object.entries(values);
   const rows = shown.map(([name, value]) =>
     element('tr', {}, element('th', { scope: 'row' }, name), element('td', {}, String(Number(value.toPrecision(5))))));
-  const more = count > shown.length ? element('caption', {}, `and ${count - shown.length} more columns`) : null;
+  const more = count > shown.length ? element('caption', {}, `and ${plural(count - shown.length, 'more column')}`) : null;
   return element('table', {}, more, element('tbody', {}, ...rows));
 }
 

@@ -113,7 +113,7 @@ export function inbox(studio) {
         button('A', `It is ${one.preferred}`, accept, 'primary', () => preview(one.preferred)),
         button('K', `It is ${one.label}: keep`, keep),
         studio.state.refuses ? button('X', `Not ${one.label}`, refuse) : '',
-        ...labelButtons(studio, { give: relabel, except: [one.label, one.preferred], hint: preview }),
+        ...labelButtons(studio, { give: relabel, except: [one.label, one.preferred], hint: preview, always: true }),
         forgetting(one)),
       element('p', { class: 'quiet', id: 'whatif' }),
     ].filter(Boolean));
@@ -127,7 +127,7 @@ export function inbox(studio) {
       element('h2', {}, `Example ${one.id}`),
       element('p', {}, 'It is put aside, since it is not ', element('b', {}, one.refused.join(', not ')), '. The model does without it until it has another label.'),
       element('div', { class: 'beside' }, exhibit(one.id, one.shown)),
-      element('div', { class: 'row answers' }, ...labelButtons(studio, { give: relabel, except: one.refused }), forgetting(one)));
+      element('div', { class: 'row answers' }, ...labelButtons(studio, { give: relabel, except: one.refused, always: true }), forgetting(one)));
   }
 
   /** The examples that speak most against the label: as pictures, or by name. */

@@ -481,6 +481,8 @@ export function plane(studio, signal) {
   }
 
   function showClasses() {
+    // Few are found without looking for them.
+    every.hidden = studio.classes.length < 10;
     classes.replaceChildren(...studio.classes.map((one, i) => element('button', {
       type: 'button', role: 'radio', 'aria-checked': String(one.label === current),
       tabindex: one.label === current ? 0 : -1, 'data-label': JSON.stringify(one.label),

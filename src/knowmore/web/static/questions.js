@@ -21,6 +21,7 @@ export function questions(studio) {
   let found = { pool: null, question: null, curve: [] };
   let points = null;
   let answering = null; // an id
+  let numbered = false; // whether somebody wants to see the numbers
   const skipped = new Set();
 
   const right = element('strong', { id: 'questions-right' });
@@ -89,9 +90,9 @@ export function questions(studio) {
   function why(one) {
     if (one.criterion == null) return 'The model knows nothing yet: begin anywhere.';
     const [first, second] = one.chances ?? [];
-    const torn = second && `The model hesitates between ${first.label} and ${second.label}.`;
+    const torn = second && second.probability > first.probability / 2 && `The model hesitates between ${first.label} and ${second.label}.`;
     if (one.criterion !== 'reduction' || one.alike == null) return torn || 'It is unlike all that the model knows.';
-    const alike = one.alike ? `: it resembles ${plural(one.alike, 'other')} that nobody has labelled.` : ', though it resembles no other row that nobody has labelled.';
+    const alike = one.alike ? `: it resembles ${plural(one.alike, 'other')} that nobody has labelled.` : ', though it resembles no other row closely.';
     return `Labelling this one would teach the model most${alike} ${torn || ''}`;
   }
 
@@ -99,8 +100,8 @@ export function questions(studio) {
   function numbers(one, pool) {
     const drop = one.drop == null ? [] : [element('p', { class: 'falls' }, 'Its label takes ', element('strong', { id: 'drop' }, short(one.drop)),
       ` of ${short(one.variance)} off the variance of the pool, whatever it is${one.settled ? '.' : ', at the length scale of now: the first 128 examples move it.'}`),
-    one.alike == null ? null : element('p', {}, `${plural(one.alike, 'row')} would lose a tenth of ${one.alike === 1 ? 'its' : 'their'} variance or more: these it resembles.`)];
-    return element('details', { class: 'quiet' }, element('summary', {}, 'In numbers'),
+    one.alike == null ? null : element('p', {}, `${plural(one.alike, 'row')} would lose a twentieth of ${one.alike === 1 ? 'its' : 'their'} variance or more: these it resembles.`)];
+    return element('details', { class: 'quiet', open: numbered, ontoggle: (event) => { numbered = event.target.open; } }, element('summary', {}, 'In numbers'),
       element('p', { id: 'reason' }, `${one.reason}.${found.among < pool.open ? ` Chosen among ${found.among} of ${pool.open} rows.` : ''}`), ...drop);
   }
 
