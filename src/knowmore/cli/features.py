@@ -109,7 +109,7 @@ def _like(request: Any) -> Describer:
     if is_model:
         with knowmore.open(like) as store:
             describer = describer_of(store)
-            if describer is None:
+            if not isinstance(describer, Describer):
                 raise InvalidInput(
                     f"{str(like)!r} has learnt no pictures, so it does not say how features are "
                     f"made. Name a model of pictures, or a table that `knowmore features` wrote."

@@ -36,6 +36,8 @@ class LearnBatch:
     places: list[str]
     # Whether the ids are made from the contents, so that the same row has the same id.
     hashed: bool = False
+    # What the file keeps of each record to show it; None until the records are described.
+    shown: list[bytes | None] | None = None
 
     def of(self, rows: list[int]) -> LearnBatch:
         """Some of the records."""
@@ -94,7 +96,7 @@ def batches_of(source: Source) -> Iterator[LearnBatch]:
     size = 0
     for block in source.blocks():
         waiting.append(block)
-        size += 0 if source.pictures else np.asarray(block.X).nbytes
+        size += 0 if source.described else np.asarray(block.X).nbytes
         if size >= _BYTES:
             yield _joined(waiting, source)
             waiting, size = [], 0
@@ -114,7 +116,9 @@ def _joined(blocks: list[RecordBlock], source: Source) -> LearnBatch:
     ids: list[Id] = [content_id(one) for one in contents]
     if not hashed:
         ids = [one for block in blocks for one in block.ids or ()]
-    X = np.concatenate([np.asarray(block.X) for block in blocks])
+    X: Any = [record for block in blocks for record in block.X]
+    if not source.described:
+        X = np.concatenate([np.asarray(block.X) for block in blocks])
     return LearnBatch(X, labels, ids, contents, contributors, places, hashed)
 
 

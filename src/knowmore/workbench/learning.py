@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import knowmore
 from knowmore._base import Id
 from knowmore.errors import RepeatedId
@@ -26,6 +24,7 @@ from knowmore.workbench.batches import (
     decodable,
     folder_label,
 )
+from knowmore.workbench.describing import shown
 from knowmore.workbench.making import keep_notes, made, settled
 from knowmore.workbench.model import (
     Progress,
@@ -36,7 +35,7 @@ from knowmore.workbench.model import (
     predicts_values,
     wanted,
 )
-from knowmore.workbench.sources import Source, Wanted, open_source
+from knowmore.workbench.sources import Source, Wanted, open_source, record_bytes
 
 # Edits of a store, ready to be made.
 _Steps = list[Callable[[], object]]
@@ -147,8 +146,8 @@ class _Learning:
         """Learn all of it, and say what was done."""
         check_source(self.store, self.source)
         edits: Iterator[_Steps] = map(self._steps, batches_of(self.source))
-        if self.source.pictures:
-            # It takes long to describe them; others may write until all are.
+        if self.source.described:
+            # It takes long to describe records; others may write until all are.
             edits = iter(list(edits))
         with self.store.together("learn"):
             for steps in edits:
@@ -285,9 +284,10 @@ class _Learning:
         if not part.ids:
             return part
         if describer is not None:
-            self.progress(0.0, f"describing {len(part.ids)} pictures")
+            self.progress(0.0, f"describing {len(part.ids)} {self.source.holds}")
         X, kept = numbers_of(self.store, self.source, part.X, part.places, describer, self.progress)
-        return replace(part.of(kept), X=X)
+        part = part.of(kept)
+        return replace(part, X=X, shown=shown(self.source, part.X))
 
     def _add(self, part: LearnBatch, weights: list[float] | None = None) -> None:
         self.store.add(
@@ -298,6 +298,7 @@ class _Learning:
             contributor=part.contributors,
             origins=self.origin,
             contents=part.contents,
+            thumbnails=part.shown,
             columns=self.source.columns,
         )
 
@@ -310,6 +311,7 @@ class _Learning:
             contributor=self._whose(part, part.ids),
             origins=self.origin,
             contents=part.contents,
+            thumbnails=part.shown,
         )
 
     def _corrected(self, part: LearnBatch, given: list[Any], changed: list[int]) -> list[int]:
@@ -321,12 +323,17 @@ class _Learning:
         if not other or self.source.pictures:
             # A picture that has the same path is in the same folder.
             return other
+        ids = [part.ids[i] for i in other]
         examples = self.store.examples
-        X = np.asarray(examples.X[examples.rows(tuple(part.ids[i] for i in other))], dtype="<f8")
+        rows = examples.X[examples.rows(tuple(ids))]
+        data = [
+            self.held[one].thumbnail or record_bytes(row)
+            for one, row in zip(ids, rows, strict=True)
+        ]
         return [
             i
-            for i, row in zip(other, X, strict=True)
-            if content(row.tobytes(), given[i]) == self.held[part.ids[i]].content
+            for i, one in zip(other, data, strict=True)
+            if content(one, given[i]) == self.held[part.ids[i]].content
         ]
 
     def _check_origins(self, part: LearnBatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +13,15 @@ import knowmore
 from knowmore._base import Array
 from knowmore.errors import InvalidInput
 from knowmore.store import KINDS, Store
+from knowmore.workbench.describing import (
+    DEFAULT_PICTURES,
+    NOTES,
+    Describer,
+    learnt_describer,
+)
 from knowmore.workbench.model import SETTLED, Progress, describer_of, noted
 from knowmore.workbench.sources import Source, Wanted, open_source
 
-if TYPE_CHECKING:
-    from knowmore.images import Describer
-
-_DEFAULT = "sift-pyramid"
 # Notes of a store by name, and the arrays that they speak of: as `Store.set_notes` takes them.
 Notes = tuple[dict[str, Any], dict[str, Any]]
 
@@ -43,7 +45,7 @@ def make(
 
     if path.exists():
         raise InvalidInput(f"{str(path)!r} exists. Name another file, or teach that one: learn.")
-    chosen = features or _DEFAULT
+    chosen = features or DEFAULT_PICTURES
     if words is not None and chosen not in WORDED:
         raise InvalidInput(f"--features {chosen} has no visual words. Leave --words out.")
     wish = {"kind": chosen, "words": words or DEFAULT_SIZE}
@@ -88,14 +90,13 @@ def _gathered(word: str, wish: dict[str, Any]) -> tuple[dict[str, Array], Notes]
     rows: list[Any] = [row for block in blocks for row in block.X]
     notes: dict[str, Any] = _roles(source)
     arrays: dict[str, Any] = {}
-    if source.pictures:
-        from knowmore.images import Describer
-
-        described = Describer.learnt(wish["kind"], rows, wish["words"], lambda done, total: None)
+    if source.described:
+        described = learnt_describer(source, rows, wish, lambda done, total: None)
         note, arrays = described.kept()
-        notes, rows = {"pictures": note}, described.vectors(rows)
+        notes |= {NOTES[source.holds]: note}
+        rows = described.vectors(rows)
     if wrong := next((row for row in rows if isinstance(row, str)), None):
-        raise InvalidInput(f"A picture in {word!r} {wrong}")
+        raise InvalidInput(f"A record in {word!r} {wrong}")
     found: dict[str, list[Array]] = {name: [] for name in labels}
     for name, row in zip(labels, rows, strict=True):
         found[name].append(row)
@@ -144,11 +145,11 @@ def _discard(path: Path) -> None:
 
 
 def settled(
-    store: Store, source: Source, pictures: Any, progress: Progress
+    store: Store, source: Source, records: Any, progress: Progress
 ) -> tuple[Notes, Describer | None]:
-    """The notes that the first examples settle, and what describes pictures.
+    """The notes that the first examples settle, and what describes records.
 
-    They are the names of columns, and how pictures become vectors.
+    They are the names of columns, and how records become vectors.
     """
     known = noted(store)
     arrays: dict[str, Any] = {}
@@ -157,22 +158,22 @@ def settled(
         name: None for name in SETTLED if name in store.notes and name not in known
     }
     notes |= {name: one for name, one in _roles(source).items() if name not in known}
-    describer = describer_of(store) if source.pictures else None
-    if len(store) or "pictures" in known or not (source.pictures or source.about is not None):
+    describer = describer_of(store) if source.described else None
+    if len(store) or describer is not None or "pictures" in known:
         return (notes, arrays), describer
-    from knowmore.images import DEFAULT_SIZE, Describer, plain_about
-
-    if source.pictures:
-        wish = known.get("features", {"kind": _DEFAULT, "words": DEFAULT_SIZE})
+    if source.described:
 
         def report(done: int, total: int) -> None:
             progress(done / total, f"learning visual words from {done} of {total} pictures")
 
-        describer = Describer.learnt(wish["kind"], pictures, wish["words"], report)
-        notes["pictures"], arrays = describer.kept()
+        describer = learnt_describer(source, records, known.get("features", {}), report)
+        notes[NOTES[source.holds]], arrays = describer.kept()
     elif source.about is not None:
+        from knowmore.images import Describer as PictureDescriber
+        from knowmore.images import plain_about
+
         notes["pictures"] = {"about": plain_about(source.about)}
-        if (of_table := Describer.of_table(source.about, source.words)) is not None:
+        if (of_table := PictureDescriber.of_table(source.about, source.words)) is not None:
             notes["pictures"], arrays = of_table.kept()
     return (notes, arrays), describer
 

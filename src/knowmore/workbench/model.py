@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +14,11 @@ from knowmore._base import Array, Id, is_count
 from knowmore.errors import InvalidInput, UnknownId
 from knowmore.estimators import names_in
 from knowmore.store import Store
+from knowmore.workbench.describing import NOTES, Describer, stored_describer
 from knowmore.workbench.sources import Source, Wanted, content_id, single_row
 
-if TYPE_CHECKING:
-    from knowmore.images import Describer
-
 # The notes that the first examples settle.
-SETTLED = ("columns", "label", "id", "pictures")
+SETTLED = ("columns", "label", "id", *NOTES.values())
 # A label of a type, and labels of it.
 _NAMES = {
     str: ("text", "text"),
@@ -53,13 +51,8 @@ def noted(store: Store) -> dict[str, Any]:
 
 
 def describer_of(store: Store) -> Describer | None:
-    """The describer that turns pictures into vectors; None for a model of numbers."""
-    note = noted(store).get("pictures")
-    if note is None:
-        return None
-    from knowmore.images import WORDS, Describer
-
-    return Describer.stored(note, store.arrays(WORDS))
+    """The describer that turns records into vectors; None for a model of numbers."""
+    return stored_describer(store, noted(store))
 
 
 def describing(model: Path) -> str:
@@ -250,15 +243,16 @@ def is_numeral(text: Any) -> bool:
 
 def check_source(store: Store, source: Source) -> None:
     """Raise InvalidInput if the features of a source are not what the model knows."""
-    note = noted(store).get("pictures")
-    if source.pictures:
-        if note is None and len(store):
-            raise InvalidInput(
-                f"The model has learnt numbers, and {source.name!r} holds pictures. Teach "
-                f"these to a model of their own."
-            )
-        return
-    if note is None:
+    known = noted(store)
+    learnt = next((holds for holds, name in NOTES.items() if name in known), "numbers")
+    # Vectors of pictures may be in a table.
+    if len(store) and source.holds != learnt and (source.described or learnt != "pictures"):
+        raise InvalidInput(
+            f"The model has learnt {learnt}, and {source.name!r} holds {source.holds}. Teach "
+            f"these to a model of their own."
+        )
+    note = known.get("pictures")
+    if source.pictures or note is None:
         return
     from knowmore.images import plain_about, unlike
 
@@ -285,9 +279,10 @@ def numbers_of(
 ) -> tuple[Array, list[int]]:
     """The numbers (k, d) of records of a source, and which of the records they are.
 
-    Pictures that cannot be read and rows with gaps are left out, and noted in `source.skipped`.
+    Records that cannot be described and rows with gaps are left out, and noted in
+    `source.skipped`.
 
-    given : rows of numbers; or pictures, if there is a describer
+    given : rows of numbers; or other records, if there is a describer
     places : where each is in the source
     """
     if describer is None:
@@ -306,12 +301,13 @@ def numbers_of(
             place = f"{source.name}, {places[row]}"
             source.skipped[place] = f"has no finite number in column {column}"
         return X[whole], np.flatnonzero(whole).tolist()
+    what = source.holds
     vectors = describer.vectors(
-        given, lambda done, total: progress(done / total, f"{done} of {total} pictures described")
+        given, lambda done, total: progress(done / total, f"{done} of {total} {what} described")
     )
     source.skipped.update(
-        (picture.name, why)
-        for picture, why in zip(given, vectors, strict=True)
+        (record.name if source.pictures else f"{source.name}, {place}", why)
+        for record, place, why in zip(given, places, vectors, strict=True)
         if isinstance(why, str)
     )
     kept = [i for i, vector in enumerate(vectors) if not isinstance(vector, str)]
@@ -330,7 +326,7 @@ def usable_records(
     """
     done = 0
     for source in sources:
-        describer = describer_of(store) if source.pictures else None
+        describer = describer_of(store) if source.described else None
         for block in source.blocks():
             X, kept = numbers_of(store, source, block.X, block.places, describer)
             ids: Sequence[Id] | None = block.ids
@@ -356,7 +352,7 @@ def one_row(store: Store, word: str) -> Array:
     """The features (1, d) of the only record that a word names: JSON, a picture, a file."""
     source, block = single_row(word, wanted(store, labelled=False))
     check_source(store, source)
-    describer = describer_of(store) if source.pictures else None
+    describer = describer_of(store) if source.described else None
     X, kept = numbers_of(store, source, block.X, block.places, describer)
     if not kept:
         name, why = next(iter(source.skipped.items()))

@@ -9,4 +9,5 @@ from knowmore.workbench.sources.records import Source as Source
 from knowmore.workbench.sources.records import Wanted as Wanted
 from knowmore.workbench.sources.records import content_id as content_id
 from knowmore.workbench.sources.records import open_source as open_source
+from knowmore.workbench.sources.records import record_bytes as record_bytes
 from knowmore.workbench.sources.records import single_row as single_row

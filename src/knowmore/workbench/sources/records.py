@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     # Only a source of pictures pays for loading what reads them.
     from knowmore.images import Picture
 
+# What the records of a source are: rows of numbers, or what a describer turns into such rows.
+Holds = Literal["numbers", "pictures", "texts", "cells"]
 # Rows of a table are turned into numbers so many at a time.
 ROWS = 4096
 # Hexadecimal digits of a content hash that serve as an id.
@@ -66,14 +69,14 @@ class Wanted:
 class RecordBlock:
     """Some records of a source, in order.
 
-    X : numbers (k, d), or k pictures
+    X : numbers (k, d), or k pictures, texts, or rows of cells: see `Source.holds`
     labels : k, or None if the source has none
     ids : k, or None if the source has none
     contributors : k, each None if it is not known
     places : where each is in the source, for errors: "line 7"
     """
 
-    X: Array | Sequence[Picture]
+    X: Array | Sequence[Picture | str | tuple[Any, ...]]
     labels: Sequence[Any] | None
     ids: Sequence[Id] | None
     contributors: Sequence[str | None]
@@ -83,14 +86,27 @@ class RecordBlock:
         return len(self.places)
 
     def contents(self) -> list[bytes]:
-        """The SHA-256 of each row of numbers and of the label that the source gives it.
+        """The SHA-256 of each record and of the label that the source gives it; of no picture.
 
         With that label, and not the one held: a label that was corrected by hand stays corrected
         when the same source is learnt again.
         """
-        rows = np.ascontiguousarray(self.X, dtype="<f8")
-        labels = [None] * len(rows) if self.labels is None else self.labels
-        return [content(row.tobytes(), label) for row, label in zip(rows, labels, strict=True)]
+        labels = [None] * len(self) if self.labels is None else self.labels
+        data = map(record_bytes, self.X)
+        return [content(each, label) for each, label in zip(data, labels, strict=True)]
+
+
+def record_bytes(record: Any) -> bytes:
+    """A row of numbers, a text, or a row of cells as bytes: equal for equal records.
+
+    >>> record_bytes(("Biscoe", None, 4200.0)), record_bytes("Good morning")
+    (b'["Biscoe",null,4200.0]', b'Good morning')
+    """
+    if isinstance(record, str):
+        return record.encode(errors="surrogatepass")
+    if isinstance(record, tuple):
+        return json.dumps(record, separators=(",", ":")).encode()
+    return np.ascontiguousarray(record, dtype="<f8").tobytes()
 
 
 def content_id(digest: bytes) -> str:
@@ -109,8 +125,8 @@ class Source:
 
     name : as the user wrote it
     blocks : the records
-    columns : the names of the features, if the source has them
-    pictures : whether its records are pictures
+    columns : the names of the features, or of the cells of a row, if the source has them
+    holds : what its records are
     about : how the features in it were made from pictures, if they were
     words : where the visual words of these features may be
     skipped : what cannot be read, and why, by name; grows while blocks are read
@@ -121,7 +137,7 @@ class Source:
     name: str
     blocks: Callable[[], Iterator[RecordBlock]] = lambda: iter(())
     columns: tuple[str, ...] | None = None
-    pictures: bool = False
+    holds: Holds = "numbers"
     about: Mapping[str, Any] | None = None
     words: Any = None
     skipped: dict[str, str] = field(default_factory=dict)
@@ -129,6 +145,16 @@ class Source:
     label: str | None = None
     id: str | None = None
     contributor: str | None = None
+
+    @property
+    def pictures(self) -> bool:
+        """Whether its records are pictures."""
+        return self.holds == "pictures"
+
+    @property
+    def described(self) -> bool:
+        """Whether a describer turns its records into vectors."""
+        return self.holds != "numbers"
 
 
 def layout(name: str, header: Sequence[str], wanted: Wanted) -> Source:
@@ -406,4 +432,4 @@ def _picture_source(path: Path, wanted: Wanted) -> Source:
             names = [one.name for one in part]
             yield RecordBlock(part, labels, names, [None] * len(part), [repr(one) for one in names])
 
-    return Source(name, blocks, pictures=True, skipped=skipped)
+    return Source(name, blocks, holds="pictures", skipped=skipped)

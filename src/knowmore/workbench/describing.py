@@ -1,0 +1,67 @@
+"""Describers: what turns pictures, texts or rows of cells into the vectors of a model.
+
+A describer is settled by the first examples and kept in the model's file, as a note and arrays.
+The note has the name of what it describes, so a file has at most one of these notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from knowmore._base import Array
+from knowmore.workbench.sources import Source, record_bytes
+
+if TYPE_CHECKING:
+    from knowmore.store import Store
+    from knowmore.workbench.sources.records import Holds
+
+# How pictures become vectors unless somebody says it.
+DEFAULT_PICTURES = "sift-pyramid"
+# The note of each kind of records that are described.
+NOTES: Mapping[Holds, str] = {"pictures": "pictures"}
+# Told how many of how many records are done.
+Report = Callable[[int, int], None]
+
+
+class Describer(Protocol):
+    """Turns records into vectors, each in a way that depends on no other record."""
+
+    def vectors(self, records: Sequence[Any], progress: Report | None = None) -> list[Array | str]:
+        """The vector (d,) of each record, or the reason why it has none."""
+
+    def kept(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """The note and the arrays that a model keeps of it."""
+
+
+def stored_describer(store: Store, notes: Mapping[str, Any]) -> Describer | None:
+    """The describer that a file keeps; None for a model of numbers."""
+    if "pictures" in notes:
+        from knowmore.images import WORDS
+        from knowmore.images import Describer as PictureDescriber
+
+        return PictureDescriber.stored(notes["pictures"], store.arrays(WORDS))
+    return None
+
+
+def learnt_describer(
+    source: Source, records: Sequence[Any], wish: Mapping[str, Any], progress: Report
+) -> Describer:
+    """A describer for a new model, from its first records.
+
+    wish : what the user asked for, as the note "features" has it
+    """
+    from knowmore.images import DEFAULT_SIZE
+    from knowmore.images import Describer as PictureDescriber
+
+    kind, words = wish.get("kind", DEFAULT_PICTURES), wish.get("words", DEFAULT_SIZE)
+    return PictureDescriber.learnt(kind, records, words, progress)
+
+
+def shown(source: Source, records: Sequence[Any]) -> list[bytes | None]:
+    """What a file keeps of each record to show it to people; nothing of pictures and numbers.
+
+    Pictures are read again where they are.
+    """
+    keeps = source.described and not source.pictures
+    return [record_bytes(record) if keeps else None for record in records]
