@@ -172,9 +172,14 @@ def shot(page: Any) -> Image.Image:
 
 
 def keep(page: Any, name: str) -> None:
-    """Write the whole page, with few colours: that is a third of the size."""
+    """Write the whole page, with few colours: that is a third of the size.
+
+    Colours of few pixels stay, such as those of marks.
+    """
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    picture.quantize(256, kmeans=1).save(IMAGES / f"{name}.png", optimize=True)
+    picture.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1).save(
+        IMAGES / f"{name}.png", optimize=True
+    )
 
 
 if __name__ == "__main__":

@@ -73,8 +73,12 @@ def right(store):
 
 
 def test_a_row_of_many_columns_says_how_many_are_not_shown(opened):
-    script = "([n]) => import('/page.js').then((page) => page.features({ a: 1.5 }, n).textContent)"
-    assert opened.page.evaluate(script, [3]) == "and 2 morea1.5"
+    script = (
+        "([count]) => import('/example.js').then((example) => "
+        "example.exhibit('x', { kind: 'features', values: { a: 1.5 }, count }).textContent)"
+    )
+    assert opened.page.evaluate(script, [3]) == "and 2 more columnsa1.5"
+    assert opened.page.evaluate(script, [2]) == "and 1 more columna1.5"
     assert opened.page.evaluate(script, [1]) == "a1.5"
 
 
@@ -92,6 +96,11 @@ def test_questions_are_answered_by_one_key(opened):
             best = [*left][suggest(unnamed(store.estimator), rows).indices[0]]
             before = unnamed(store.estimator).predict_variance(rows).sum()
             opened.says("question-id", best)
+            if not turn:
+                # Words first; who wants the numbers sees them from then on.
+                assert "Labelling this one would teach the model most" in opened.text("#why-this")
+                assert not opened.page.locator("#drop").is_visible()
+                opened.page.click("#question summary")
             shown = float(opened.text("#drop"))
             of = float(re.search(r"of ([\d.]+) off", opened.text("#question"))[1])
         assert f"{X[int(best.split()[1]), 2]:.5g}" in opened.text("#question table")

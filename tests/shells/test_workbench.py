@@ -1476,7 +1476,9 @@ def test_suspects_are_decided_with_one_key_each():
     terminal.until("labelled")
     terminal.until("margin")
     terminal.keys("x")
-    terminal.until("a accept   o other label   k keep   f forget   u undo   q quit")
+    terminal.until(
+        "a accept   o other label   n not this class   k keep   f forget   u undo   q quit"
+    )
     terminal.keys("k")
     terminal.until("kept")
     terminal.until("margin")
@@ -1492,6 +1494,29 @@ def test_suspects_are_decided_with_one_key_each():
     assert held[first] == "tulip"
     assert len(held) == 14
     assert [one["verb"] for one in asked("log", "m.km")] == ["learn", "relabel", "forget"]
+
+
+@pytest.mark.slow
+def test_a_label_is_refused_with_one_key_and_relabel_brings_its_example_back(model):
+    def ask(*keys):
+        terminal = Terminal("suspects", model, "--apply")
+        for key, answer in keys:
+            terminal.until("f2: labelled rose")
+            terminal.until("margin")
+            terminal.keys(key)
+            terminal.until(answer)
+        return terminal
+
+    terminal = ask(("n", "  put aside, until"))
+    terminal.until("0 relabelled, 0 kept, 0 forgotten, 1 put aside.")
+    assert terminal.code() == 0
+    with knowmore.open(model) as store:
+        assert (store.refused(), len(store)) == ({"f2": ["rose"]}, 6)
+    assert asked("log", model)[-1]["verb"] == "refuse"
+    result = run("relabel", model, "f2", "daisy")
+    assert result.stdout == "Relabelled: f2, which was put aside, to daisy.\n"
+    with knowmore.open(model) as store:
+        assert (store.aside(), len(store)) == ([], 7)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from knowmore._base import Id
+from knowmore.cli.picturing import picture_row, pictures_of, terminal_way
 from knowmore.cli.showing import talk
 from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.store import Store
@@ -21,7 +22,7 @@ except ImportError:
     # Only terminals of Unix give out single keys.
     termios = tty = None  # type: ignore[assignment]
 
-_KEYS = "a accept   o other label   k keep   f forget   u undo   q quit"
+_KEYS = "a accept   o other label   n not this class   k keep   f forget   u undo   q quit"
 # Why a later list of suspects may lack some of this one.
 MENDED = "each mended label lowers the estimate of how many are wrong"
 # q, Ctrl+C, Ctrl+D, Escape, and the end of the input.
@@ -53,7 +54,8 @@ class _Audit:
         self.listed = dict(zip(found.ids.tolist(), found.preferred.tolist(), strict=True))
         # Decisions in order: the id, and what was done. None: it cannot be undone any more.
         self.decided: list[tuple[Id, str | None]] = []
-        self.tally = {"relabelled": 0, "kept": 0, "forgotten": 0}
+        self.tally = {"relabelled": 0, "kept": 0, "forgotten": 0, "put aside": 0}
+        self._way = terminal_way()
 
     def run(self) -> None:
         """Ask until no suspect is left, or until q."""
@@ -61,17 +63,29 @@ class _Audit:
         while (suspect := self._next()) is not None:
             one, preferred, sentence = suspect
             print(f"\n{one}: {sentence}")
+            self._show(one)
             if not self._decide(one, preferred):
                 break
         else:
             print("\nNo other suspect is left.")
-        parts = [f"{count} {what}" for what, count in self.tally.items()]
+        tally = self.tally.items()
+        parts = [f"{count} {what}" for what, count in tally if count or what != "put aside"]
         print(f"{', '.join(parts)}.")
         if open_ := self._open():
             talk(
                 f"Not decided: {', '.join(str(one) for one, *_ in open_)}. A later list may leave "
                 f"some of them out: {MENDED}."
             )
+
+    def _show(self, one: Id) -> None:
+        """The picture of a suspect, and below it those that contradict its label most."""
+        if self._way is None or not self.store.notes.get("pictures"):
+            return
+        found, _ = open_suspects(self.store)
+        place = [i for i, name in enumerate(found.ids.tolist()) if name == one]
+        has = bool(place) and found.model.keeps_rows
+        others = found.part(place).contradicting[0] if has else ()
+        print(picture_row(self._way, pictures_of(self.store, [one, *others])))
 
     def _open(self) -> list[tuple[Id, Any, Any]]:
         """The suspects of the start that nobody has decided about: id, label, preferred label."""
@@ -122,6 +136,10 @@ class _Audit:
                 if is_doubtful and not self._confirmed(f"{note} Make it?"):
                     return False
                 return self._relabel(one, label, note and f". {note}")
+            case "n":
+                self.store.refuse([one])
+                print("  put aside, until somebody relabels it")
+                return self._note(one, "put aside")
             case "k":
                 self.store.keep([one])
                 print("  kept")

@@ -133,15 +133,19 @@ def relabel(
 ) -> None:
     """Give an example another label. A label that no example has is a new class.
 
+    An example that was put aside, since its label was refused, comes back with this one.
+
     On a terminal it asks first if a known class has a similar name; in a script it says so.
     """
     from knowmore.workbench import ids_named, label_named, new_label
 
     with knowmore.open(model) as store:
-        (one,), new = ids_named(store, [id_]), label_named(store, label)
+        (one,), new = ids_named(store, [id_], aside=True), label_named(store, label)
         note, is_doubtful = new_label(store, new)
-        examples = store.examples
-        old = examples.labels[examples.rows((one,))[0]].item()
+        # None stays for one that was put aside, and comes back.
+        examples, old = store.examples, None
+        if one in set(store.ids_.tolist()):
+            old = examples.labels[examples.rows((one,))[0]].item()
         if is_doubtful and not dry_run and not showing.confirm(f"{note} Make it?", yes or as_json):
             showing.talk("Nothing was changed.")
             return
@@ -153,7 +157,8 @@ def relabel(
         print(f"Nothing was changed: the label of {one} is {old} already.")
     else:
         would = "Would be relabelled" if dry_run else "Relabelled"
-        print(f"{would}: {one}, from {old} to {new}.")
+        before = "which was put aside," if old is None else f"from {old}"
+        print(f"{would}: {one}, {before} to {new}.")
         if note:
             showing.talk(note)
 

@@ -59,11 +59,12 @@ _PAGE: Final = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>knowmore studio</title>
-<h1>knowmore studio</h1>
+{again}<h1>knowmore studio</h1>
 <p>{words}</p>
 <p>If this browser was let in before: <a href="/">open the studio</a>.</p>
 </html>
 """
+_AGAIN: Final = '<meta http-equiv="refresh" content="0; url=/">\n'
 _ANOTHER: Final = (
     "For a fresh link press Enter in the terminal where knowmore studio runs; if it runs in none, "
     "start it again."
@@ -253,8 +254,8 @@ class StudioRules:
         if not self.door.knows(headers.get("cookie", "")):
             raise Refusal(
                 401,
-                f"This browser has not been let in. Open the link that knowmore studio printed. "
-                f"{_ANOTHER}",
+                f"This browser has not been let in. Open the link that knowmore studio printed: it "
+                f"lets one browser in, once, and has been used if it led here. {_ANOTHER}",
             )
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise Refusal(403, "A page of another site may not ask this one.")
@@ -272,7 +273,11 @@ class StudioRules:
         # The rest of a body that was not read is no further request.
         refusal.headers = {"connection": "close"}
         if "text/html" in _headers(scope).get("accept", ""):
-            page = _PAGE.format(words=escape(refusal.detail))
+            # A browser that was let in sends its cookie with a link of this page, but not with one
+            # of another page: so this page leads it in, and others to the words above.
+            entering = scope["path"] == "/" and scope["query_string"] and refusal.status_code == 403
+            again = _AGAIN if entering else ""
+            page = _PAGE.format(words=escape(refusal.detail), again=again)
             return HTMLResponse(page, refusal.status_code, refusal.headers)
         return refusal.answer(self.key)
 

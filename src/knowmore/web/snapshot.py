@@ -15,20 +15,32 @@ from knowmore.errors import InvalidInput, UnknownId
 from knowmore.estimators import unnamed
 from knowmore.examples import Examples
 from knowmore.export import column_names
-from knowmore.insight import suspects
+from knowmore.insight import Suspects, suspects
 from knowmore.kernels import cross
 from knowmore.models import LeftOut
-from knowmore.store import FORGETS, Entry, Store
+from knowmore.store import FORGETS, Entry, Record, Store
 from knowmore.tables import Encoding
-from knowmore.workbench import Judge, compared, edited, left_out
+from knowmore.workbench import (
+    TUNABLE,
+    ClassEvaluation,
+    Judge,
+    compared,
+    edited,
+    evaluate,
+    left_out,
+    shown,
+    unrefused,
+)
 
 # The fraction of the known examples that may be called unknown.
 RATE = 0.05
 # Entries after which something is gone for good. The last is one of a notebook's cells, which may
 # have removed anything.
 _GONE = (*FORGETS, "edit")
-# Suspects whose contradicting examples are named (each takes a solve), and features of a suspect.
-_NAMED, _SHOWN = 5, 12
+# Suspects whose contradicting examples are named at once: each takes a solve.
+_NAMED = 5
+# Fewer examples than this are no sign of bad settings; nor is a smaller part of silent ones.
+_JUDGING, _SILENT = 20, 0.1
 T = TypeVar("T")
 # Where kernels keep their length scales.
 _WIDTHS = ("length_scale", "k1__length_scale", "k2__length_scale")
@@ -74,6 +86,19 @@ class Snapshot:
         return frozenset(() if self.examples is None else self.examples.names)
 
     @property
+    def of_pictures(self) -> bool:
+        """Whether the examples are pictures, which the page can show."""
+        return bool(self.store.notes.get("pictures")) and self.is_classifier
+
+    def record(self, one: Id) -> Record:
+        """The metadata of an example that is held, or was put aside."""
+        if one not in self.held:
+            for record in self.store.aside() if self.in_file else ():
+                if record.id == one:
+                    return record
+        return self.store.records([one])[0]
+
+    @property
     def undo(self) -> Entry | None:
         """The entry that `undo` would undo, were that possible."""
         return next((one for one in self.entries if one.number == self.number), None)
@@ -100,11 +125,11 @@ class Snapshot:
             return [(None,) * len(self.table.names)] * len(self)
 
     def shown(self, row: int) -> dict[str, Any]:
-        """The first features of an example by name; the first cells of a row of cells."""
+        """What a page shows of an example: its picture, or its first cells or features."""
         assert self.examples is not None
         if self.table is not None and self.cells is not None:
-            return dict(zip(self.table.names[:_SHOWN], self.cells[row], strict=False))
-        return dict(zip(self.columns, self.examples.X[row, :_SHOWN].tolist(), strict=False))
+            return shown(self.table.names, self.cells[row], picture=False)
+        return shown(self.columns, self.examples.X[row].tolist(), picture=self.of_pictures)
 
     def once(self, make: Callable[[Snapshot], T]) -> T:
         """The result of a function of this state, which is called once."""
@@ -313,7 +338,7 @@ def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
         return known | {"judged": 0, "silent": 0, "kept": 0, "suspects": []}
     if not hasattr(now.estimator, "relabel"):
         raise InvalidInput("A model of this kind holds no examples that the others could judge.")
-    every = suspects(now.estimator)
+    every = open_doubts(now)
     left = every.without(now.store.kept_)
     first, named = left.part(slice(limit)), left.part(slice(_NAMED)).contradicting
     rows = now.examples.rows(tuple(first.ids.tolist()))
@@ -324,7 +349,7 @@ def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
         "margin": first.margin.tolist(),
         "doubt": first.doubt.tolist(),
         "probability": first.probabilities[first.rows].max(axis=1).tolist(),
-        "features": [now.shown(row) for row in rows.tolist()],
+        "shown": [now.shown(row) for row in rows.tolist()],
         "contradicting": [*map(list, named), *([] for _ in range(limit))],
     }
     each = zip(*columns.values(), strict=False)
@@ -335,6 +360,43 @@ def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
         "total": len(left),
         "suspects": [dict(zip(columns, row, strict=True)) for row in each],
     }
+
+
+def open_doubts(now: Snapshot) -> Suspects:
+    """The suspects of a state, without labels that were refused for them."""
+    found = now.once(_suspects)
+    return unrefused(found, now.store) if now.in_file else found
+
+
+def _suspects(now: Snapshot) -> Suspects:
+    return suspects(now.estimator)
+
+
+def contradicting(now: Snapshot, one: Id) -> list[dict[str, Any]]:
+    """The examples that speak most against the label of a suspect, with their own labels."""
+    found = open_doubts(now)
+    place = [i for i, name in enumerate(found.ids.tolist()) if name == one]
+    if not place or now.examples is None:
+        return []
+    ids = found.part(place).contradicting[0]
+    labels = now.examples.labels[now.examples.rows(ids)].tolist()
+    return [{"id": name, "label": label} for name, label in zip(ids, labels, strict=True)]
+
+
+def why_to_tune(now: Snapshot) -> str:
+    """The sign that other settings would fit better, in words; "" if there is none."""
+    if now.left is None or not now.in_file or now.kind not in TUNABLE or len(now) < _JUDGING:
+        return ""
+    silent = int(now.silent.sum())
+    if silent > _SILENT * len(now):
+        return f"Of {silent:,} of {len(now):,} examples the others can say nothing."
+    found = evaluate(now.store)
+    if isinstance(found, ClassEvaluation) and found.is_off and found.calibration is not None:
+        sure, right = found.calibration.confidence, found.calibration.accuracy
+        count = found.calibration.count
+        more = float(((sure - right) * count).sum()) > 0
+        return f"The model is {'surer' if more else 'less sure'} than it is right."
+    return ""
 
 
 def edit_preview(now: Snapshot, edit: Edit, waiting: dict[int, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from knowmore.workbench.asking import open_suspects as open_suspects
 from knowmore.workbench.asking import status as status
 from knowmore.workbench.asking import suspects as suspects
 from knowmore.workbench.asking import tune as tune
+from knowmore.workbench.asking import unrefused as unrefused
 from knowmore.workbench.cells import add_cells as add_cells
 from knowmore.workbench.cells import read_rows as read_rows
 from knowmore.workbench.cells import replace_cells as replace_cells
@@ -50,3 +51,7 @@ from knowmore.workbench.previewing import merge as merge
 from knowmore.workbench.previewing import preview_edit as preview_edit
 from knowmore.workbench.previewing import preview_forget as preview_forget
 from knowmore.workbench.previewing import preview_merge as preview_merge
+from knowmore.workbench.showing import SIDE as SIDE
+from knowmore.workbench.showing import made_small as made_small
+from knowmore.workbench.showing import shown as shown
+from knowmore.workbench.showing import small_picture as small_picture

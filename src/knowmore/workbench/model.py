@@ -109,12 +109,17 @@ def wanted(
     return Wanted(label, id_, columns, labelled, notes.get("label"), notes.get("id"), gaps)
 
 
-def ids_named(store: Store, words: Sequence[str], *, undone: bool = False) -> list[Id]:
+def ids_named(
+    store: Store, words: Sequence[str], *, undone: bool = False, aside: bool = False
+) -> list[Id]:
     """The ids of examples that words name; a word may stand for a whole number.
 
     undone : whether examples whose learning was undone count, too
+    aside : whether examples that were put aside count, too
     """
     held = store.forgettable() if undone else set(store.ids_.tolist())
+    if aside:
+        held |= {record.id for record in store.aside()}
     named = [same_id(word, held) for word in words]
     unknown = next((one for one in named if one not in held), None)
     if unknown is not None:

@@ -20,6 +20,7 @@ import knowmore
 from knowmore import ForestGPClassifier, GPClassifier, LinearGPClassifier, LSSVMClassifier
 from knowmore.images.sources import Picture
 from knowmore.insight import explain, grounds
+from knowmore.store import content
 from knowmore.web import pictures as desk
 from knowmore.workbench import Predictor, describer_of
 
@@ -326,7 +327,7 @@ def test_ids_of_a_hostile_file_lead_nowhere(path):
     names = ["../secret.png", str(outside), "fruit/../../secret.png", "a\0.png", "x" * 150 + ".png"]
     with knowmore.open(path) as store:
         X = store.examples.X[: len(names)]
-        contents = [desk.content(outside.read_bytes(), Picture(n, outside).label) for n in names]
+        contents = [content(outside.read_bytes(), Picture(n, outside).label) for n in names]
         store.add(X, ["lime"] * len(names), names, origins="fruit", contents=contents)
         store.add(X[:1], ["lime"], ["page"], thumbnails=[b"<script>alert(1)</script>"])
         kept = encoded(painted(SKY, 2).resize((900, 300)), comment=b"<script>")

@@ -405,7 +405,8 @@ def test_suspects_are_ranked_again_after_an_answer(visitor, path):
     assert [one["preferred"] for one in found["suspects"]] == want.preferred.tolist()
     first = found["suspects"][0]
     assert first["contradicting"] == [*want.contradicting[0]]
-    assert list(first["features"]) == ["x0", "x1"]
+    assert (first["shown"]["kind"], first["shown"]["count"]) == ("features", 2)
+    assert list(first["shown"]["values"]) == ["x0", "x1"]
     visitor.edit(verb="relabel", ids=[first["id"]], y=first["preferred"])
     again = visitor.get("/api/suspects")
     with knowmore.open(path) as store:

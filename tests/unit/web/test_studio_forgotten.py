@@ -103,6 +103,7 @@ class Scene:
         if self.merges:
             edit(verb="merge", name="other.km")
         edit(verb="relabel", ids=[f"{NAME} 3"], y=f"{NAME} again")
+        edit(verb="refuse", ids=[f"{NAME} 4"])
         edit(verb="settings", noise=0.06)
         edit(verb="undo")
         self.gone = [own, *(f"{NAME} {i}" for i in range(1, 7))]
@@ -131,6 +132,10 @@ def questions(scene, last):
     yield "POST", "/api/whatif", {"verb": "forget", "ids": scene.kept[:2]}
     yield "POST", "/api/whatif", {"verb": "relabel", "ids": scene.kept[:1], "y": "c"}
     yield "GET", "/api/suspects?limit=100", None
+    yield "GET", f"/api/against?id={one}", None
+    yield "GET", "/api/aside", None
+    yield "GET", "/api/advice", None
+    yield "GET", "/api/progress", None
     yield "GET", "/api/log", None
     for number in range(last + 1):
         yield "POST", "/api/state-at", {"number": number}
@@ -158,6 +163,7 @@ ELSEWHERE = {
     ("POST", "/api/pool"),
     ("POST", "/api/pictures"),
     ("POST", "/api/dismiss"),
+    ("POST", "/api/refuse"),
     # The other file is not forgotten: what it says is its own.
     ("POST", "/api/merge/preview"),
     ("GET", "/events"),

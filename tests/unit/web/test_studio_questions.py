@@ -71,7 +71,7 @@ def test_the_question_is_the_suggestion_and_its_drop_that_of_learning_it(visitor
         question = found["question"]
         assert question["id"] == IDS[row]
         assert question["reason"] == best.reasons[0]
-        assert question["features"] == dict(zip("xy", ROWS[row].tolist(), strict=True))
+        assert question["shown"]["values"] == dict(zip("xy", ROWS[row].tolist(), strict=True))
         before = variance(path, ROWS[left])
         bound = tolerance(K, "inverse") * before * 100
         assert abs(question["variance"] - before) <= bound
@@ -207,7 +207,7 @@ def test_an_empty_model_begins_anywhere_and_learns_the_names(tmp_path):
         assert visitor.edit(verb="answer", id="a", y="one")[0] == 200
         found = asked(visitor)
         assert found["question"]["id"] in ("b", "c")
-        assert set(found["question"]["features"]) == {"left", "up"}
+        assert set(found["question"]["shown"]["values"]) == {"left", "up"}
     with knowmore.open(path) as store:
         assert store.feature_names_in_.tolist() == ["left", "up"]
 
@@ -272,7 +272,7 @@ def test_pictures_are_asked_about_and_seen(tmp_path):
     with studying(path, pool, pool_for) as door:
         visitor = enter(door)
         question = asked(visitor)["question"]
-        assert (question["id"], question["picture"]) == (f"{best}.png", True)
+        assert (question["id"], question["shown"]) == (f"{best}.png", {"kind": "picture"})
         status, content, headers = visitor("GET", f"/api/pool/picture?name={best}.png")
         assert (status, headers["content-type"]) == (200, "image/jpeg")
         assert Image.open(BytesIO(content)).size == (640, 38)

@@ -1,6 +1,7 @@
 // The table: every example with its columns, sorted, searched and filtered by the studio, page by page.
 
 import { post } from './api.js';
+import { ANY, labelButtons, pickClass } from './choosing.js';
 import { swatch } from './draw.js';
 import { askClass, element, plural, shownValue } from './page.js';
 
@@ -9,6 +10,7 @@ const KEYS = [
   ['Page up, Page down', 'the page before, the next one'],
   ['Home, End', 'the first page, the last one'],
   ['1 – 9, N', 'relabel the chosen example, with a new class'],
+  ANY,
   ['Delete Delete', 'forget it for ever'],
   ['/', 'search; Enter or Escape leads back'],
   ['[ ]', 'other columns'],
@@ -154,9 +156,9 @@ export function table(studio) {
 
   function showActions() {
     const one = chosen();
-    const button = (key, text, run, kind = '', mark = null) => element('button', { type: 'button', class: kind, onclick: run }, element('kbd', {}, key), mark, ` ${text}`);
+    const button = (key, text, run, kind = '') => element('button', { type: 'button', class: kind, onclick: run }, element('kbd', {}, key), ` ${text}`);
     actions.replaceChildren(...(one ? [element('span', { id: 'chosen-row' }, `${one.id}:`),
-      ...studio.classes.slice(0, 9).map((c, i) => [c, i]).filter(([c]) => c.label !== one.label).map(([c, i]) => button(String(i + 1), String(c.label), () => relabel(c.label), '', swatch(c.slot))),
+      ...labelButtons(studio, { give: relabel, except: [one.label] }),
       button('N', 'New class', newClass), button('Delete', studio.armed === one.id ? 'For ever?' : 'Forget', forget, 'end')] : [element('span', { class: 'quiet' }, 'There is no such example.')]));
   }
 
@@ -170,6 +172,12 @@ export function table(studio) {
   async function newClass() {
     if (!chosen()) return;
     const to = await askClass(studio);
+    if (to != null) relabel(to);
+  }
+
+  async function any() {
+    const one = chosen();
+    const to = one && await pickClass(studio, { title: `What is ${one.id}?`, except: [one.label] });
     if (to != null) relabel(to);
   }
 
@@ -219,7 +227,7 @@ export function table(studio) {
     const run = {
       ArrowUp: () => step(-1), ArrowDown: () => step(1), PageUp: () => turn(-1), PageDown: () => turn(1),
       Home: () => turn(0, 'begin'), End: () => turn(0, 'end'), Delete: forget, Backspace: forget,
-      '/': () => search.focus(), '[': () => shift(-1), ']': () => shift(1), n: newClass, N: newClass,
+      '/': () => search.focus(), '[': () => shift(-1), ']': () => shift(1), n: newClass, N: newClass, l: any, L: any,
     }[event.key];
     const number = /^[1-9]$/.test(event.key);
     const one = number ? studio.classAt(event.key) : null;
