@@ -19,6 +19,7 @@ from knowmore.cli.options import (
     ModelFile,
     Pictures,
     Source,
+    Text,
     Yes,
 )
 
@@ -63,6 +64,7 @@ def learn(
     source: Source,
     label: Label = None,
     id_: Id = None,
+    text: Text = None,
     contributor: Annotated[
         str | None,
         typer.Option(
@@ -94,10 +96,15 @@ def learn(
 
     from knowmore.workbench import LearnOptions, learn
 
-    request = LearnOptions(model, source, label, id_, contributor, origin, sync, dry_run, again)
+    request = LearnOptions(
+        model, source, label, id_, contributor, origin, sync, dry_run, again, text
+    )
     with showing.progress_bar("learning") as progress:
         found, read = learn(request, progress)
     showing.show_skipped(read.skipped)
+    if read.ignored and not as_json:
+        names = ", ".join(map(repr, read.ignored))
+        showing.talk(f"Ignored: {names}. The model learns the texts of {read.text!r} alone.")
     if as_json:
         showing.show_json({"model": str(model), **asdict(found), "dry_run": dry_run})
     else:

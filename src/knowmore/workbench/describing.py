@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # How pictures become vectors unless somebody says it.
 DEFAULT_PICTURES = "sift-pyramid"
 # The note of each kind of records that are described.
-NOTES: Mapping[Holds, str] = {"pictures": "pictures"}
+NOTES: Mapping[Holds, str] = {"pictures": "pictures", "texts": "texts"}
 # Told how many of how many records are done.
 Report = Callable[[int, int], None]
 
@@ -41,6 +41,10 @@ def stored_describer(store: Store, notes: Mapping[str, Any]) -> Describer | None
         from knowmore.images import Describer as PictureDescriber
 
         return PictureDescriber.stored(notes["pictures"], store.arrays(WORDS))
+    if "texts" in notes:
+        from knowmore.texts import Describer as TextDescriber
+
+        return TextDescriber.stored(notes["texts"])
     return None
 
 
@@ -51,6 +55,10 @@ def learnt_describer(
 
     wish : what the user asked for, as the note "features" has it
     """
+    if source.holds == "texts":
+        from knowmore.texts import Describer as TextDescriber
+
+        return TextDescriber.usual()
     from knowmore.images import DEFAULT_SIZE
     from knowmore.images import Describer as PictureDescriber
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Matern
 
 import knowmore
 from knowmore._base import Array
@@ -21,6 +22,9 @@ from knowmore.workbench.describing import (
 )
 from knowmore.workbench.model import SETTLED, Progress, describer_of, noted
 from knowmore.workbench.sources import Source, Wanted, open_source
+
+if TYPE_CHECKING:
+    from knowmore.workbench.sources.records import Holds
 
 # Notes of a store by name, and the arrays that they speak of: as `Store.set_notes` takes them.
 Notes = tuple[dict[str, Any], dict[str, Any]]
@@ -109,7 +113,9 @@ def _features_of(path: Path, *, own: bool) -> Notes:
     own : whether the user asked for other features
     """
     with knowmore.open(path) as store:
-        notes = {k: one for k, one in noted(store).items() if k in ("columns", "pictures")}
+        notes = {
+            k: one for k, one in noted(store).items() if k in ("columns", "text", *NOTES.values())
+        }
         if own and "pictures" in notes:
             raise InvalidInput(
                 f"A model of kind n-plus-one sees pictures as its source does, which has "
@@ -119,9 +125,13 @@ def _features_of(path: Path, *, own: bool) -> Notes:
 
 
 @contextmanager
-def made(path: Path) -> Iterator[Store]:
-    """A new model; if the block raises before anything was learnt, there is none."""
-    store = knowmore.open(path, knowmore.GPClassifier())
+def made(path: Path, holds: Holds = "numbers") -> Iterator[Store]:
+    """A new model of such records; if the block raises before anything was learnt, there is none.
+
+    Vectors of texts all have length one, which settles the kernel: see decision 31.
+    """
+    kernel = Matern(1.0, nu=1.5) if holds == "texts" else None
+    store = knowmore.open(path, knowmore.GPClassifier(kernel))
     try:
         with store:
             yield store
@@ -179,6 +189,7 @@ def settled(
 
 
 def _roles(source: Source) -> dict[str, Any]:
-    """The columns of features, label and id of a source, as far as it has them."""
-    roles = {"columns": source.columns, "label": source.label, "id": source.id}
+    """The columns of features, label, id and text of a source, as far as it has them."""
+    names = "columns", "label", "id", "text"
+    roles = {name: getattr(source, name) for name in names}
     return {name: one for name, one in roles.items() if one is not None}

@@ -15,10 +15,10 @@ from knowmore.errors import InvalidInput, UnknownId
 from knowmore.estimators import names_in
 from knowmore.store import Store
 from knowmore.workbench.describing import NOTES, Describer, stored_describer
-from knowmore.workbench.sources import Source, Wanted, content_id, single_row
+from knowmore.workbench.sources import TEXT, Source, Wanted, content_id, single_row
 
 # The notes that the first examples settle.
-SETTLED = ("columns", "label", "id", *NOTES.values())
+SETTLED = ("columns", "label", "id", "text", *NOTES.values())
 # A label of a type, and labels of it.
 _NAMES = {
     str: ("text", "text"),
@@ -72,9 +72,9 @@ def origin_of(store: Store, source: str) -> str:
 
 def check_same_features(store: Store, other: Store) -> None:
     """Raise InvalidInput if the features of the two files do not mean the same."""
-    for name in ("columns", "pictures"):
+    for name in ("columns", *NOTES.values()):
         if noted(store).get(name) != noted(other).get(name) and len(store):
-            way = "made from pictures in another way"
+            way = f"made from {name} in another way"
             what = "of other columns" if name == "columns" else way
             raise InvalidInput(
                 f"The two models cannot be merged: features of {other.path.name} are {what}."
@@ -91,13 +91,16 @@ def wanted(
     *,
     labelled: bool = True,
     gaps: bool = False,
+    text: str | None = None,
 ) -> Wanted:
     """The columns and labels that a source needs for a model; parameters are as of `Wanted`."""
     notes = noted(store)
     # The names come from the first file, or from a table given in Python.
     names = notes["columns"] if "columns" in notes else names_in(store.estimator)
     columns = None if names is None or is_count(names) else tuple(map(str, names))
-    return Wanted(label, id_, columns, labelled, notes.get("label"), notes.get("id"), gaps)
+    usual = notes.get("label"), notes.get("id")
+    usual_text = notes.get("text", TEXT) if "texts" in notes else None
+    return Wanted(label, id_, columns, labelled, *usual, gaps, text, usual_text)
 
 
 def ids_named(store: Store, words: Sequence[str], *, undone: bool = False) -> list[Id]:

@@ -21,6 +21,7 @@ from knowmore.workbench.sources.records import (
     check_finite,
     checked_block,
     layout,
+    texts,
 )
 
 # Names of arrays in a plain file, and in a table by `knowmore features`.
@@ -35,6 +36,11 @@ _ROLES = {
 def npz_source(path: Path, wanted: Wanted) -> Source:
     """The rows of X (n, d), with y (n,) as labels and ids (n,) if there are such arrays."""
     name = str(path)
+    if wanted.text is not None:
+        raise InvalidInput(
+            f"{name!r} holds arrays of numbers, so it has no column of texts. Leave --text out, or "
+            f"give a .csv, .jsonl or .parquet file."
+        )
     remedy = "it is cut off or damaged, or holds Python objects. Save plain arrays by numpy.savez."
     with undamaged(path, "an .npz file of arrays", remedy), Arrays(path) as file:
         names = list(file)
@@ -98,7 +104,7 @@ def parquet_source(path: Path, wanted: Wanted) -> Source:
         if not parquet.read_metadata(path).num_rows:
             raise InvalidInput(f"{name!r} has no rows.")
     plan = layout(name, schema.names, wanted)
-    features = plan.columns or ()
+    features = plan.columns or tuple(filter(None, [plan.text]))
     types = {column: schema.field(column).type for column in features}
     columns = [*features, *filter(None, (plan.label, plan.id, plan.contributor))]
 
@@ -113,11 +119,15 @@ def parquet_source(path: Path, wanted: Wanted) -> Source:
                     return None if column is None else batch.column(column).to_pylist()
 
                 known = None if wanted.gaps else places
-                X = np.column_stack(
-                    [_numbers(name, batch, one, types[one], known) for one in features]
-                )
-                if known is not None:
-                    check_finite(name, X, features, known)
+                X: Any
+                if plan.text is not None:
+                    X = texts(name, plain(plan.text) or [], plan.text, places)
+                else:
+                    X = np.column_stack(
+                        [_numbers(name, batch, one, types[one], known) for one in features]
+                    )
+                    if known is not None:
+                        check_finite(name, X, features, known)
                 labels, ids, who = map(plain, (plan.label, plan.id, plan.contributor))
                 given = labels if wanted.labelled else None, ids, who
                 yield checked_block(name, X, given, places)

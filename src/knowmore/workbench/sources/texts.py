@@ -26,6 +26,7 @@ from knowmore.workbench.sources.records import (
     checked_block,
     layout,
     numbers,
+    texts,
 )
 
 _DELIMITERS = ",;\t"
@@ -62,8 +63,10 @@ def csv_source(path: Path | str, wanted: Wanted, text: str | None = None) -> Sou
                 def column(which: str | None, cells: Any = cells) -> list[str] | None:
                     return None if which is None else [read_cell(row[at[which]]) for row in cells]
 
-                numbered = [[row[j] for j in features] for row in cells]
-                X = numbers(name, numbered, names, places, gaps=wanted.gaps)
+                X: Any = column(plan.text)
+                if X is None:
+                    numbered = [[row[j] for j in features] for row in cells]
+                    X = numbers(name, numbered, names, places, gaps=wanted.gaps)
                 labels, ids, who = map(column, (plan.label, plan.id, plan.contributor))
                 columns = labels if wanted.labelled else None, ids, who
                 yield checked_block(name, X, columns, places)
@@ -102,8 +105,10 @@ def _lines(path: Path | str, text: str | None) -> Iterator[tuple[Any, list[str]]
             f"{name!r} is not UTF-8: it has the byte 0x{byte:02x}{near}. Save it as UTF-8."
         ) from error
     except csv.Error as error:
+        long = f"a cell has more than {csv.field_size_limit():,} characters"
+        why = long if "field limit" in str(error) else f"not CSV, {error}"
         raise InvalidInput(
-            f"{name!r}, line {reader.line_num}: not CSV, {error}. Is a quotation mark missing?"
+            f"{name!r}, line {reader.line_num}: {why}. Is a quotation mark missing?"
         ) from error
     except OSError as error:
         raise InvalidInput(f"{name!r} cannot be read: {error.strerror or error}.") from error
@@ -193,7 +198,7 @@ def parsed(text: str, wanted: Wanted) -> Source:
         raise InvalidInput(f"{text!r} is no JSON object. Give names and numbers: {{...}} or [...].")
     plan = _layout(name, row, wanted)
     block = _block(name, [(1, row)], plan, wanted)
-    return Source(name, lambda: iter([block]), _named(plan), ignored=plan.ignored)
+    return replace(plan, blocks=lambda: iter([block]), columns=_named(plan))
 
 
 def _named(plan: Source) -> tuple[str, ...] | None:
@@ -202,7 +207,7 @@ def _named(plan: Source) -> tuple[str, ...] | None:
 
 
 def _layout(name: str, row: Mapping[str, Any], wanted: Wanted) -> Source:
-    if FEATURES not in row or not isinstance(row[FEATURES], list):
+    if FEATURES not in row or not isinstance(row[FEATURES], list) or wanted.texts:
         return layout(name, list(row), wanted)
     return layout(name, list(row), replace(wanted, columns=(FEATURES,)))
 
@@ -237,7 +242,7 @@ def _block(
 ) -> RecordBlock:
     places = [f"line {number}" for number, _ in rows]
     objects = [row for _, row in rows]
-    features = plan.columns or ()
+    features = plan.columns or tuple(filter(None, [plan.text]))
     keys = {plan.id, plan.label, plan.contributor, *features, *plan.ignored} - {None}
     for row, place in zip(objects, places, strict=True):
         needed = [*features, *filter(None, [plan.id, plan.label if wanted.labelled else None])]
@@ -247,9 +252,12 @@ def _block(
                     f"{name!r}, {place}: there is no {key!r}, which the first line has."
                 )
         for key in row:
-            if key not in keys and wanted.labelled:
+            if key not in keys and wanted.labelled and plan.text is None:
                 raise InvalidInput(f"{name!r}, {place}: {key!r} is not in the first line.")
-    if features == (FEATURES,):
+    X: Any
+    if plan.text is not None:
+        X = texts(name, [row[plan.text] for row in objects], plan.text, places)
+    elif features == (FEATURES,):
         X = _listed(name, [row[FEATURES] for row in objects], places)
     else:
         cells = [[row[key] for key in features] for row in objects]
