@@ -18,6 +18,7 @@ Rate = Annotated[
     ),
 ]
 Criterion = Literal["reduction", "margin", "variance", "random"]
+By = Literal["words", "examples"]
 Method = Literal["combined", "mahalanobis", "probability", "variance", "null_space"]
 
 
@@ -187,20 +188,32 @@ def explain(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="WHAT", help="The id of an example; or JSON, a picture, a file of one row."
+            metavar="WHAT",
+            help="The id of an example; or JSON, a text, a picture, a file of one row.",
         ),
     ],
     label: Annotated[
         str | None, typer.Option(help="The class to explain.", show_default="the predicted one")
     ] = None,
     count: Count = 10,
+    by: Annotated[
+        By | None,
+        typer.Option(help="What is said to add to the score of a text.", show_default="words"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Why the model says what it says: what each example, or feature, adds to the score."""
+    """Why the model says what it says: what each example, feature or word adds to the score.
+
+    Of a text it says what each word does: the score, less the score without that word.
+    """
     from knowmore._base import digits_of
-    from knowmore.workbench import explain, predicts_values
+    from knowmore.workbench import explain, explain_words, noted, predicts_values
 
     with knowmore.open(model) as store:
+        of_texts = "texts" in noted(store)
+        if by == "words" or (by is None and of_texts and not predicts_values(store)):
+            showing.show_words(explain_words(store, what, label), count, as_json)
+            return
         answer, table = explain(store, what, label)
     score, offset = answer.score, answer.offset
     header, rows = list(table), [list(row) for row in zip(*table.values(), strict=True)]

@@ -158,23 +158,23 @@ def replace(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="ROW", help="Its new features: JSON, a picture, or a file of one row."
+            metavar="ROW", help="Its new features: JSON, a text, a picture, or a file of one row."
         ),
     ],
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Give an example other features. Its label stays; `learn` replaces many at a time."""
-    from knowmore.workbench import ids_named, one_row
+    from knowmore.workbench import ids_named, one_record
 
     with knowmore.open(model) as store:
         (one,) = ids_named(store, [id_])
-        X = one_row(store, source)
+        X, kept = one_record(store, source)
         if not dry_run:
             # The source that it was learnt from has not changed: to learn that again must not
             # bring the old features back.
             (record,) = store.records([one])
-            store.replace([one], X, contents=[record.content])
+            store.replace([one], X, contents=[record.content], thumbnails=[kept])
     if as_json:
         showing.show_json({"id": one, "dry_run": dry_run})
     else:

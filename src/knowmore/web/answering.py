@@ -14,7 +14,15 @@ from sklearn.base import is_classifier
 from knowmore._base import Array, is_real, some
 from knowmore.errors import InvalidInput, NoExamples
 from knowmore.export import column_names
-from knowmore.workbench import Predictor, RowPrediction, describing
+from knowmore.workbench import (
+    TEXT,
+    Describer,
+    Predictor,
+    RowPrediction,
+    describer_of,
+    describing,
+    noted,
+)
 
 # Rows between two looks at the clock.
 _AT_ONCE = 256
@@ -36,6 +44,9 @@ class Answering:
         # Clients need not know in which folder the file is.
         self._way = describing(Path(store.path.name)) if store.notes.get("pictures") else None
         self._predictor: Predictor | None = None
+        notes = noted(store)
+        self._text = notes.get("text", TEXT) if "texts" in notes else None
+        self._describer = describer_of(store) if self._text is not None else None
         if self.count:
             self.columns = column_names(store)
             # A service writes nothing.
@@ -58,8 +69,14 @@ class Answering:
         if not self.count:
             raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
         d = len(self.columns)
+        if self._describer is not None:
+            return self._of_texts(given, self._describer)
         X = [self._by_name(row, i) if isinstance(row, dict) else row for i, row in enumerate(given)]
         for i, row in enumerate(X):
+            if isinstance(row, str):
+                raise InvalidInput(
+                    f"Row {i} is a text, and the model has learnt numbers. Give its {d} features."
+                )
             if len(row) != d:
                 way = f" They are those of a picture: {self._way}" if self._way else ""
                 raise InvalidInput(
@@ -69,6 +86,27 @@ class Answering:
             return np.array(X, dtype=float).reshape(len(X), d)
         except OverflowError as error:
             raise InvalidInput("A number is too large: none may exceed 1.8e308.") from error
+
+    def _of_texts(self, given: Sequence[Any], describer: Describer) -> Array:
+        """The vectors (m, d) of texts."""
+        names = dict.fromkeys(filter(None, (self._text, TEXT)))
+        texts = [
+            next((row[name] for name in names if name in row), None)
+            if isinstance(row, dict)
+            else row
+            for row in given
+        ]
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise InvalidInput(
+                    f"Row {i} is no text, and the model has learnt texts. Give a string, or "
+                    f'{{"{self._text}": "..."}}.'
+                )
+        found = describer.vectors(texts)
+        wrong = next(((i, one) for i, one in enumerate(found) if isinstance(one, str)), None)
+        if wrong is not None:
+            raise InvalidInput(f"Row {wrong[0]} {wrong[1]}")
+        return np.array(found, dtype=float).reshape(len(found), len(self.columns))
 
     def _by_name(self, row: dict[str, Any], i: int) -> list[Any]:
         if missing := [name for name in self.columns if name not in row]:

@@ -27,8 +27,9 @@ class PredictionRequest(BaseModel):
     """Rows to predict."""
 
     model_config = ConfigDict(extra="forbid")
-    rows: list[list[float] | dict[str, Any]] = Field(
-        description="Each the numbers in the order of the features, or numbers by their names.",
+    rows: list[list[float] | dict[str, Any] | str] = Field(
+        description="Each the numbers in the order of the features, or numbers by their names; "
+        "or a text, alone or by its name.",
         examples=[[[5.1, 3.5, 1.4, 0.2]]],
     )
 

@@ -19,7 +19,7 @@ from knowmore.insight import suspects
 from knowmore.kernels import cross
 from knowmore.models import LeftOut
 from knowmore.store import FORGETS, Entry, Store
-from knowmore.workbench import Judge, compared, edited, left_out
+from knowmore.workbench import Judge, compared, edited, left_out, noted, novelty_method
 
 # The fraction of the known examples that may be called unknown.
 RATE = 0.05
@@ -199,11 +199,16 @@ class Snapshot:
     # -- what is unknown ---------------------------------------------------------------------
 
     @cached_property
+    def novelty(self) -> str | None:
+        """The method that tells unknown records best; None for the usual one."""
+        return novelty_method(noted(self.store))
+
+    @cached_property
     def judge(self) -> Judge | None:
         """The judge of unknown rows, as in `knowmore predict`; None if the model cannot tell."""
         if self.examples is None or not self.is_classifier:
             return None
-        return Judge.of(self.estimator, self.examples, RATE)
+        return Judge.of(self.estimator, self.examples, RATE, self.novelty)
 
     # -- other settings ----------------------------------------------------------------------
 

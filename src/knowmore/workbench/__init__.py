@@ -16,6 +16,9 @@ from knowmore.workbench.asking import open_suspects as open_suspects
 from knowmore.workbench.asking import status as status
 from knowmore.workbench.asking import suspects as suspects
 from knowmore.workbench.asking import tune as tune
+from knowmore.workbench.describing import Describer as Describer
+from knowmore.workbench.describing import novelty_method as novelty_method
+from knowmore.workbench.describing import text_of as text_of
 from knowmore.workbench.learning import LearnOptions as LearnOptions
 from knowmore.workbench.learning import Learnt as Learnt
 from knowmore.workbench.learning import learn as learn
@@ -27,8 +30,11 @@ from knowmore.workbench.model import describing as describing
 from knowmore.workbench.model import ids_named as ids_named
 from knowmore.workbench.model import label_named as label_named
 from knowmore.workbench.model import new_label as new_label
+from knowmore.workbench.model import noted as noted
+from knowmore.workbench.model import one_record as one_record
 from knowmore.workbench.model import one_row as one_row
 from knowmore.workbench.model import predicts_values as predicts_values
+from knowmore.workbench.model import texts_of as texts_of
 from knowmore.workbench.pools import UnlabelledPool as UnlabelledPool
 from knowmore.workbench.pools import novelty as novelty
 from knowmore.workbench.pools import pool_for as pool_for
@@ -45,3 +51,8 @@ from knowmore.workbench.previewing import merge as merge
 from knowmore.workbench.previewing import preview_edit as preview_edit
 from knowmore.workbench.previewing import preview_forget as preview_forget
 from knowmore.workbench.previewing import preview_merge as preview_merge
+from knowmore.workbench.sources import TEXT as TEXT
+from knowmore.workbench.words import WordEffect as WordEffect
+from knowmore.workbench.words import WordsExplanation as WordsExplanation
+from knowmore.workbench.words import explain_words as explain_words
+from knowmore.workbench.words import words_of_text as words_of_text

@@ -16,6 +16,7 @@ from knowmore.errors import InvalidInput, MissingData, NoExamples, UnknownId
 from knowmore.estimators import unnamed
 from knowmore.insight import WITH_VARIANCE, Reliability, Suspects, Tuned
 from knowmore.store import TUNE, Entry, Store
+from knowmore.workbench.describing import NOTES
 from knowmore.workbench.model import (
     describing,
     label_named,
@@ -24,6 +25,7 @@ from knowmore.workbench.model import (
     one_row,
     predicts_values,
     same_id,
+    texts_of,
 )
 
 # Kinds of models that a question is for.
@@ -61,15 +63,15 @@ def suspects(store: Store, count: int) -> tuple[list[dict[str, Any]], int, int]:
 
     A suspect is an example whose label the others contradict. Each is a dictionary: `doubt` and
     `margin` as of `insight.Suspects`, who gave the label and the features (None if unknown), and
-    `contradicting`, the ids of the examples that speak most against the label. Suspects whose
-    labels somebody has confirmed are not listed.
+    `contradicting`, the ids of the examples that speak most against the label; and `text`, if the
+    model learns texts. Suspects whose labels somebody has confirmed are not listed.
     """
     every, kept = open_suspects(store)
     first = every.part(slice(count))
     ids = first.ids.tolist()
     records = store.records(ids) if ids else []
     against = first.contradicting if first.model.keeps_rows else [()] * len(ids)
-    columns = {
+    columns: dict[str, list[Any]] = {
         "id": ids,
         "label": first.labels.tolist(),
         "preferred": first.preferred.tolist(),
@@ -79,6 +81,8 @@ def suspects(store: Store, count: int) -> tuple[list[dict[str, Any]], int, int]:
         "contributor": [record.contributor for record in records],
         "contradicting": [list(others) for others in against],
     }
+    if (texts := texts_of(store, ids)) is not None:
+        columns["text"] = texts
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return rows, len(every), kept
 
@@ -288,6 +292,7 @@ def status(store: Store) -> dict[str, Any]:
 
     columns : the names of the features, if they have names
     pictures : how pictures become vectors, if the model has learnt pictures
+    texts : how texts become vectors, if the model has learnt texts
     contributors, origins : the number of examples by name
     chosen, follows : the parameters that the examples choose, and whether after every edit
     settings : the parameters of the estimator; a kernel in words
@@ -303,6 +308,7 @@ def status(store: Store) -> dict[str, Any]:
         "features": facts.features,
         "columns": notes.get("columns"),
         "pictures": notes["pictures"]["about"]["kind"] if "pictures" in notes else None,
+        "texts": _vectors_of(notes["texts"]) if "texts" in notes else None,
         "contributors": _pairs("name", facts.contributors),
         "origins": _pairs("name", Counter(record.origin for record in store.records())),
         "kernel": facts.kernel,
@@ -344,12 +350,15 @@ def export(
     path = store.path if path is None else path
     if not len(store.ids_):
         raise NoExamples(f"{str(path)!r} holds no examples yet. Teach it: knowmore learn.")
-    of_pictures = store.notes.get("pictures") is not None
-    if "html" in files and of_pictures:
+    what = next((name for name in NOTES.values() if store.notes.get(name) is not None), None)
+    way = describing(path)
+    if what == "texts":
+        way = f"knowmore.texts.TextVectors(**{_vectors_of(store.notes['texts'])})"
+    if "html" in files and what is not None:
         raise InvalidInput(
-            f"{str(path)!r} has learnt pictures, and a page would ask for the "
+            f"{str(path)!r} has learnt {what}, and a page would ask for the "
             f"{store.n_features_in_:,} numbers that describe one. Nothing was written. Take "
-            f"--onnx or --javascript, and describe pictures as the model does: {describing(path)}"
+            f"--onnx or --javascript, and describe {what} as the model does: {way}"
         )
     # Loaded for this question alone.
     from knowmore.export import to_html, to_javascript, to_onnx, to_table
@@ -358,6 +367,11 @@ def export(
     for form, file in files.items():
         writers[form](store, file)
         done(file)
-    if of_pictures and not files.keys().isdisjoint(("onnx", "javascript")):
-        return f"It takes the vectors of pictures: {describing(path)}"
+    if what is not None and not files.keys().isdisjoint(("onnx", "javascript")):
+        return f"It takes the vectors of {what}: {way}"
     return ""
+
+
+def _vectors_of(note: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of the transformer that makes vectors of texts."""
+    return {name: note[name] for name in ("model", "letters")}

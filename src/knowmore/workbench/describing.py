@@ -66,6 +66,25 @@ def learnt_describer(
     return PictureDescriber.learnt(kind, records, words, progress)
 
 
+def novelty_method(notes: Mapping[str, Any]) -> str | None:
+    """The method that tells unknown records best; None for the usual one of the kind of model.
+
+    Classes of texts differ in what they say, not in how far they are from the mean of all: what is
+    new is a text without a known word, and the variance says so (decision 31).
+    """
+    return "variance" if "texts" in notes else None
+
+
+def told(source: Source, records: Sequence[Any]) -> list[str] | None:
+    """What is shown of records in words; None of those that have none, such as pictures."""
+    return [*records] if source.holds == "texts" else None
+
+
+def text_of(notes: Mapping[str, Any], kept: bytes | None) -> str | None:
+    """The text of an example, from what its file keeps to show it; None if it is no text."""
+    return None if kept is None or "texts" not in notes else kept.decode()
+
+
 def shown(source: Source, records: Sequence[Any]) -> list[bytes | None]:
     """What a file keeps of each record to show it to people; nothing of pictures and numbers.
 

@@ -14,7 +14,7 @@ from knowmore._base import Array, Id, is_count
 from knowmore.errors import InvalidInput, UnknownId
 from knowmore.estimators import names_in
 from knowmore.store import Store
-from knowmore.workbench.describing import NOTES, Describer, stored_describer
+from knowmore.workbench.describing import NOTES, Describer, shown, stored_describer, text_of, told
 from knowmore.workbench.sources import TEXT, Source, Wanted, content_id, single_row
 
 # The notes that the first examples settle.
@@ -314,11 +314,11 @@ def numbers_of(
 
 def usable_records(
     store: Store, sources: Sequence[Source], *, hashed: bool = False
-) -> Iterator[tuple[list[Id], Array]]:
-    """The ids and the rows (k, d) of the records in each block of some sources.
+) -> Iterator[tuple[list[Id], Array, list[str] | None]]:
+    """The ids, the rows (k, d) and the texts of the records in each block of some sources.
 
-    Records that cannot be used are noted in `Source.skipped`. Records without ids are numbered,
-    through all sources.
+    There are texts if the model learns texts. Records that cannot be used are noted in
+    `Source.skipped`. Records without ids are numbered, through all sources.
 
     hashed : records without ids go by their contents instead
     """
@@ -333,21 +333,31 @@ def usable_records(
                 ids = [content_id(one) for one in block.contents()] if hashed else numbers
             done += len(block)
             if kept:
-                yield [ids[i] for i in kept], X
+                words = told(source, [block.X[i] for i in kept])
+                yield [ids[i] for i in kept], X, words
 
 
-def all_records(store: Store, source: Source, *, hashed: bool = False) -> tuple[list[Id], Array]:
-    """The ids and the rows of all records of a source that can be used; see `usable_records`."""
+def all_records(
+    store: Store, source: Source, *, hashed: bool = False
+) -> tuple[list[Id], Array, list[str] | None]:
+    """The ids, rows and texts of all records of a source that can be used: see `usable_records`."""
     check_source(store, source)
     parts = [*usable_records(store, [source], hashed=hashed)]
     if not parts:
         name, why = next(iter(source.skipped.items()))
         raise InvalidInput(f"Nothing in {source.name!r} can be used. {name!r} {why}")
-    return [one for ids, _ in parts for one in ids], np.concatenate([X for _, X in parts])
+    words = None if parts[0][2] is None else [one for _, _, some in parts for one in some or ()]
+    ids = [one for some, *_ in parts for one in some]
+    return ids, np.concatenate([X for _, X, _ in parts]), words
 
 
 def one_row(store: Store, word: str) -> Array:
-    """The features (1, d) of the only record that a word names: JSON, a picture, a file."""
+    """The features (1, d) of the only record that a word names: JSON, a text, a picture, a file."""
+    return one_record(store, word)[0]
+
+
+def one_record(store: Store, word: str) -> tuple[Array, bytes | None]:
+    """The features (1, d) of the record that a word names, and what a file keeps to show it."""
     source, block = single_row(word, wanted(store, labelled=False))
     check_source(store, source)
     describer = describer_of(store) if source.described else None
@@ -355,4 +365,12 @@ def one_row(store: Store, word: str) -> Array:
     if not kept:
         name, why = next(iter(source.skipped.items()))
         raise InvalidInput(f"{name!r} {why}")
-    return X
+    return X, shown(source, [*block.X])[0]
+
+
+def texts_of(store: Store, ids: Sequence[Id]) -> list[str | None] | None:
+    """The texts of examples; None if the model has learnt no texts."""
+    notes = noted(store)
+    if "texts" not in notes:
+        return None
+    return [text_of(notes, record.thumbnail) for record in store.records([*ids])] if ids else []
