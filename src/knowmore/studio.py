@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import knowmore
 from knowmore._base import require
+from knowmore.errors import KnowmoreError
 from knowmore.web import Door
 
 if TYPE_CHECKING:
@@ -23,17 +26,33 @@ def create_app(
     door: Door,
     pool: UnlabelledPool | None = None,
     reader: PoolReader | None = None,
+    failed: Callable[[KnowmoreError], None] | None = None,
 ) -> FastAPI:
     """The studio of a file as an ASGI application; `door.address` lets the first visitor in.
+
+    The file is opened when the application starts, in a thread: until then the page says so.
 
     path : a .km file
     door : where it is served, and who may enter
     pool : rows without labels to ask about
     reader : what reads a table that a page gives as such a pool; None: no page may
+    failed : is told why the file cannot be opened
     """
     require("fastapi", "studio")
     from knowmore.web import PoolQuestions, Studio, studio_application
 
-    # A pool that is refused leaves no file open.
+    # A pool is refused at once.
     questions = PoolQuestions(pool, reader)
-    return studio_application(Studio(knowmore.open(path), questions), door)
+
+    def opens(progress: Any) -> Any:
+        progress.tell(f"Opening {path.name}")
+        store = knowmore.open(path)
+        progress.tell(f"Reading {len(store):,} examples")
+        studio = Studio(store, questions, progress)
+        progress.tell(f"Asking of each of {len(store):,} examples what the others say")
+        with suppress(KnowmoreError):
+            # The page asks for it first, and is told of errors then.
+            studio.state()
+        return studio
+
+    return studio_application(opens, door, failed)

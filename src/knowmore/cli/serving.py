@@ -72,7 +72,7 @@ def studio(source: Path | None, *, pool: str | None, host: str, port: int, opens
     asked = None if pool is None else _pool(path, pool)
     with listening(host, port) as bound:
         door = Door(host, bound.getsockname()[1])
-        # A browser that comes now waits until the model is loaded.
+        # A browser that comes now waits for the page, and sees there how the model is loaded.
         print(door.address, flush=True)
         another = ""
         if sys.stdin is not None and sys.stdin.isatty():
@@ -81,7 +81,10 @@ def studio(source: Path | None, *, pool: str | None, host: str, port: int, opens
         print(f"The studio of {path}.{another} Ctrl+C ends it.", file=sys.stderr, flush=True)
         if opens:
             Thread(target=webbrowser.open, args=(door.address,), daemon=True).start()
-        _server(path, door, asked).run(sockets=[bound])
+        errors: list[KnowmoreError] = []
+        _server(path, door, asked, errors).run(sockets=[bound])
+    if errors:
+        raise errors[0]
 
 
 def _offer_links(door: Door) -> None:
@@ -115,7 +118,10 @@ def _pool(path: Path, word: str) -> UnlabelledPool:
     return found
 
 
-def _server(path: Path, door: Door, pool: UnlabelledPool | None) -> Any:
+def _server(
+    path: Path, door: Door, pool: UnlabelledPool | None, errors: list[KnowmoreError]
+) -> Any:
+    """A server of a studio, which ends if the file cannot be opened; `errors` says why."""
     load_without_pandas()
     from knowmore.studio import create_app
     from knowmore.workbench import pool_for
@@ -128,15 +134,20 @@ def _server(path: Path, door: Door, pool: UnlabelledPool | None) -> Any:
             door.closing = True
             super().handle_exit(*arguments)
 
+    def failed(error: KnowmoreError) -> None:
+        errors.append(error)
+        server.should_exit = door.closing = True
+
     config = uvicorn.Config(
-        create_app(path, door, pool, pool_for),
+        create_app(path, door, pool, pool_for, failed),
         log_level="warning",
         server_header=False,
         http=impatient(_IDLE),
         # A page that listens is told to go within a moment.
         timeout_graceful_shutdown=2,
     )
-    return Server(config)
+    server = Server(config)
+    return server
 
 
 def _model(source: Path | None) -> Path:

@@ -118,11 +118,9 @@ def show_predictions(found: Iterable[Any], is_classifier: bool, form: str) -> No
 
 def show_words(found: WordsExplanation, count: int, as_json: bool) -> None:
     """Print the score of a text, and what its words do to it."""
-    from dataclasses import asdict
-
     from knowmore._base import digits_of
 
-    words = [asdict(one) for one in found.words[:count]]
+    words = [one.row() for one in found.words[:count]]
     if as_json:
         show_json({"label": found.label, "score": found.score, "words": words})
         return

@@ -32,7 +32,7 @@ _SERVED = (
     "/api/log",
 )
 # The modules of the page that the widgets are made of, each after those that it imports.
-_MODULES = ("page", "api", "draw", "shell", "plane", "inbox")
+_MODULES = ("page", "api", "draw", "example", "choosing", "shell", "plane", "inbox")
 
 
 # -- the service ---------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from knowmore._base import (
 )
 from knowmore._living import Living
 from knowmore.edits import Add, Edit, Remove
-from knowmore.errors import KnowmoreError, RepeatedId
+from knowmore.errors import InvalidInput, KnowmoreError, RepeatedId
 from knowmore.estimators import grids_are_given, unnamed
 from knowmore.examples import Examples, check_new_ids, unknown_ids
 from knowmore.models import beside_rows
@@ -158,6 +158,14 @@ class EditContext:
         value.model.check_examples(rest.counted)
         model = replace(value, examples=rest, reserve=[]).current
         return Living.of(model, rest, choice)
+
+    def put_aside(self, ids: tuple[Id, ...]) -> Any:
+        """The estimator without examples that are held, which may come back."""
+        if len(ids) == len(self.index):
+            raise InvalidInput(
+                "Without these examples the model would hold none: leave one, or forget them all."
+            )
+        return self.estimator.holding(self._value.apply(Remove(ids)))
 
     def _next_id(self, ids: tuple[Id, ...]) -> int:
         """The number that an estimator gives to the next example when these are forgotten."""

@@ -41,6 +41,8 @@ from knowmore.store.kinds import id_text, read_id, string
 
 # Entries that cannot be undone: what they removed is nowhere any more.
 FORGETS = ("forget", "remove-support")
+# Entries that put examples aside, since their labels were refused.
+REFUSE: Final = "refuse"
 # The facts that an entry notes if it changes one of them.
 SETTINGS = ("parameters", "columns", "labels", "state")
 
@@ -163,10 +165,13 @@ class Journal:
         about: dict[int, tuple[Any, Any]] = {}
         joined = (
             "SELECT changes.number, examples.row, id, label, contributor FROM changes "
-            "JOIN examples ON examples.row = changes.row WHERE enters = 1 AND number > ?"
+            "JOIN examples ON examples.row = changes.row WHERE enters = ? AND number > ?"
         )
         with self.file.understood("journal"):
-            for number, row, name, label, text in self.file.fetched(joined, (after,)):
+            for number, _, name, label, _ in self.file.fetched(joined, (0, after)):
+                if rows[number][2] == REFUSE and rows[number][3] == 1:
+                    about[number] = read_id(name), loads(label)
+            for number, row, name, label, text in self.file.fetched(joined, (1, after)):
                 giver = labellers.get(row, text) if rows[number][2] == "relabel" else text
                 whose.setdefault(number, []).append(string(giver))
                 if rows[number][3] == 1:
@@ -178,6 +183,13 @@ class Journal:
                 if len(set(names)) == 1 and len(names) == rows[number][3]
             }
             return [entry(rows[n], one.get(n), *about.get(n, ())) for n in sorted(rows)]
+
+    def refused(self) -> list[Version]:
+        """The versions that left because their labels were refused, the oldest first."""
+        entries = self.file.rows("journal", "WHERE verb = ?", (REFUSE,))
+        numbers = sorted(row[0] for row in entries if row[0] <= self.numbers.position)
+        changes = self.file.rows_with("changes", "number", numbers)
+        return self.versions(sorted(row for _, row, enters in changes if not enters))
 
     def givers(self, versions: Sequence[Version]) -> list[Givers]:
         """The givers of the features and of the label of each version."""
@@ -384,9 +396,12 @@ class Withdrawal:
 
     @property
     def alters(self) -> bool:
-        """Whether an example that stays is another one now."""
+        """Whether an example that stays is another one now, or is put aside again."""
         now = (version.live for version, _ in self.rewritten)
-        return any(now) or any(goes is None for _, _, goes in self.prolonged.values())
+        aside = (version.live for version in self.deleted if version.id not in self.gone)
+        if any(now) or any(aside):
+            return True
+        return any(goes is None for _, _, goes in self.prolonged.values())
 
     def write(self, journal: Journal) -> None:
         """Rewrite the history."""
@@ -465,9 +480,13 @@ def _withdraw(
     named: _Step | None = None
     last: tuple[_Step, Version, str | None] | None = None
     vectors: set[int] = set()
-    withdrawn = False
+    withdrawn, before = False, None
     for step in steps:
         version, givers = step.version, step.givers
+        if before is not None and before.leaves != step.enters:
+            # It was put aside in between: nothing of before stands in for what came after.
+            source = named = last = None
+        before = step
         source = source if features(version, givers) else step
         named = named if label(version, givers) else step
         withdrawn = step is not source or step is not named
@@ -494,7 +513,7 @@ def _withdraw(
         last = step, after, giver
         vectors.add(after.vector)
     found.bared += [step.version for step in steps if step.version.vector not in vectors]
-    if last is None:
+    if not vectors:
         return found.gone
     return found.changed if withdrawn else found.erased
 

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from copy import copy
 from dataclasses import replace
 from json import loads
+from numbers import Number
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, NamedTuple, Self, final
@@ -15,7 +16,7 @@ from weakref import ref
 
 from sklearn.base import clone
 
-from knowmore._base import Array, Id, a_type, check_name, number
+from knowmore._base import Array, Id, a_type, as_ids, check_name, is_mask, number
 from knowmore.edits import Add
 from knowmore.errors import InvalidInput, InvalidType, KnowmoreError, NoExamples, warn
 from knowmore.estimators import ChoosingEstimator
@@ -54,7 +55,9 @@ from knowmore.store.work import (
     Status,
     all_examples,
     contributors,
+    examples_of,
     records,
+    records_of,
     status,
     staying,
 )
@@ -412,13 +415,67 @@ class Store:
     ) -> Self:
         """Give these examples other labels, a label for each or a single label for all.
 
+        Examples that were put aside by `refuse` come back with these labels; they are named alone.
+
         contributor : the giver of the labels, unknown if not given
         """
         with self.session.lock, self.session.editing() as work:
+            aside = work.aside()
+            names = () if not aside or is_mask(ids) or y is None else as_ids(ids, ordered=True)
+            if names and all(one in aside for one in names):
+                labels = [y] * len(names) if isinstance(y, (str, Number)) else y
+                work.bring_back([aside[one] for one in names], labels, contributor)
+                return self
             change = work.context.relabel(ids, y)
             if change is not None:
                 work.enter("relabel", change, About(contributor))
         return self
+
+    def refuse(self, ids: Any) -> Self:
+        """Say that these examples are not of the classes that they are labelled with.
+
+        They are put aside: the model is the one of all others, and the file keeps them, with the
+        labels that were refused. `relabel` brings them back with other labels, `undo` with these,
+        and `forget` erases them. It is an entry of the journal.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from knowmore import GPClassifier
+        >>> folder = TemporaryDirectory()
+        >>> with Store(f"{folder.name}/flowers.km", GPClassifier()) as store:
+        ...     _ = store.add([[0.0], [1.0], [5.0]], ["daisy", "daisy", "rose"], ["a", "b", "c"])
+        ...     store = store.refuse("b")
+        ...     len(store), store.refused(), [record.id for record in store.aside()]
+        (2, {'b': ['daisy']}, ['b'])
+        >>> folder.cleanup()
+        """
+        with self.session.lock, self.session.editing() as work:
+            if chosen := work.context.chosen(ids):
+                work.put_aside(chosen)
+        return self
+
+    def refused(self) -> dict[Id, list[Any]]:
+        """The labels that were refused, the oldest first, by the ids of their examples."""
+        found: dict[Id, list[Any]] = {}
+        with self.session.lock, self.session.reading() as file:
+            for one in Journal(file, self.session.follow().numbers).refused():
+                with file.understood("examples"):
+                    found.setdefault(kinds.read_id(one.id), []).append(loads(one.label))
+        return found
+
+    def aside(self) -> list[Record]:
+        """The metadata of the examples that were put aside, with the labels refused last."""
+        with self.session.lock, self.session.reading() as file:
+            return records_of(file, FileEdit(file, self.session.follow()).aside())
+
+    def aside_features(self) -> Array:
+        """The features (k, d) of the examples that were put aside, in the order of `aside`."""
+        with self.session.lock, self.session.reading() as file:
+            held = self.session.follow()
+            with file.understood("examples"):
+                X: Array = examples_of(file, held.facts, [*FileEdit(file, held).aside().values()]).X
+        return X
 
     def remove(self, ids: Any) -> Self:
         """Forget these examples for ever, with all that they ever were: `forget` without marks.

@@ -34,6 +34,7 @@ from knowmore.store.file import FORMAT, File, Row
 from knowmore.store.journal import (
     FORGETS,
     KEY,
+    REFUSE,
     SETTINGS,
     Givers,
     Journal,
@@ -242,6 +243,33 @@ class FileEdit:
         contributors = given or features
         keeps = edit.labels is None or given is None
         return [origins, contributors, [one.label for one in whose] if keeps else contributors]
+
+    def put_aside(self, ids: tuple[Id, ...]) -> None:
+        """Let examples leave the model whose labels were refused; their versions stay."""
+        rows = [self.held.index[one][0] for one in ids]
+        self._note(self.context.put_aside(ids), None)
+        self.lag += len(ids)
+        self.journal.begin(REFUSE, len(ids))
+        self.journal.write_versions([], rows)
+        self._indexed.append(lambda index: [index.pop(one) for one in ids])
+
+    def aside(self) -> dict[Id, Version]:
+        """The last versions of the examples that were put aside, by their ids."""
+        last = {kinds.read_id(one.id): one for one in self.journal.refused()}
+        return {one: version for one, version in last.items() if one not in self.held.index}
+
+    def bring_back(self, versions: Sequence[Version], labels: Array, contributor: Any) -> None:
+        """Learn examples that were put aside again, with other labels."""
+        with self.file.understood("examples"):
+            examples = examples_of(self.file, self.held.facts, versions)
+        vectors = self.journal.vectors(one.vector for one in versions)
+        blobs = ([vectors[one.vector][at] for one in versions] for at in (3, 4))
+        givers = [kinds.string(one.features) for one in self.journal.givers(versions)]
+        origins = [kinds.string(one.origin) for one in versions]
+        labellers = _each("contributor", contributor, len(versions)) or [None] * len(versions)
+        about = About(givers, origins, *blobs, labellers)
+        change = self.context.add(examples.X, labels, examples.names, examples.weights)
+        self.enter("relabel", change, about)
 
     def withdraw(self, found: Withdrawal, fresh: Fresh, *, mark: bool) -> str:
         """Withdraw contributions for ever, and delete all settings of before.
@@ -566,6 +594,18 @@ def records(file: File, held: HeldState, ids: Any = None) -> list[Record]:
                 for name, one, whose in zip(batch, versions, givers, strict=True)
             ]
     return found
+
+
+def records_of(file: File, versions: Mapping[Id, Version]) -> list[Record]:
+    """The metadata of versions by the ids of their examples."""
+    every = list(versions.values())
+    journal = Journal(file, Numbers())
+    vectors, givers = journal.vectors(one.vector for one in every), journal.givers(every)
+    with file.understood("examples"):
+        return [
+            _record(name, one, vectors[one.vector], whose, kept=False)
+            for name, one, whose in zip(versions, every, givers, strict=True)
+        ]
 
 
 def contributors(file: File, held: HeldState) -> list[str | None]:

@@ -126,24 +126,29 @@ class _Answer(JSONResponse):
         return text.encode()
 
 
-def add_routes(app: FastAPI, routes: Iterable[Route], target: Any, work: Runner) -> None:
-    """Let functions of `target` answer at the paths of routes."""
+def add_routes(
+    app: FastAPI, routes: Iterable[Route], target: Callable[[], Any], work: Runner
+) -> None:
+    """Let functions of the target answer at the paths of routes.
+
+    target : returns it when a request has come; `work` may wait until there is one
+    """
     for route in routes:
         endpoint = _endpoint(route, target, work)
         options = {"methods": [route.method], **route.options}
         app.add_api_route(route.path, endpoint, name=route.answer.__name__, **options)
 
 
-def _endpoint(route: Route, target: Any, work: Runner) -> Callable[..., Any]:
+def _endpoint(route: Route, target: Callable[[], Any], work: Runner) -> Callable[..., Any]:
     """The function that FastAPI calls: the answer of a route, with its first parameter given."""
     answer, then, apart = route.answer, route.then, CapacityLimiter(1)
 
     async def endpoint(**asked: Any) -> Any:
         if iscoroutinefunction(answer):
-            return await answer(target, **asked)
-        found = await work(lambda: answer(target, **asked))
+            return await answer(target(), **asked)
+        found = await work(lambda: answer(target(), **asked))
         if then is not None:
-            found = await to_thread.run_sync(then, target, found, limiter=apart)
+            found = await to_thread.run_sync(then, target(), found, limiter=apart)
         if isinstance(found, Response):
             return found
         return Response(found, media_type=route.media) if route.media else _Answer(found)

@@ -75,6 +75,7 @@ Key = Annotated[str, Header(alias="Idempotency-Key", min_length=8, max_length=10
 Number = Annotated[int | None, Query(ge=0, le=2**53)]
 # As JSON: 7 and "7" are different examples.
 OneId = Annotated[Json[Whole | Text] | None, Query(alias="id")]
+SuspectId = Annotated[Json[Whole | Text], Query(alias="id")]
 OnePicture = Annotated[int | None, Query(ge=1, le=2**53)]
 TrialNoise = Annotated[Noise | None, Query()]
 TrialScale = Annotated[LengthScale | None, Query()]
@@ -132,6 +133,13 @@ class KeepBody(RequestBody):
     kept: bool = True
 
 
+class RefuseBody(RequestBody):
+    """Say that examples are not of the classes of their labels: they are put aside."""
+
+    verb: Literal["refuse"]
+    ids: Ids
+
+
 class ForgetBody(RequestBody):
     """Forget examples for ever: these, or all of a contributor."""
 
@@ -153,6 +161,12 @@ class SettingsBody(RequestBody):
     verb: Literal["settings"]
     noise: Noise | None = None
     length_scale: LengthScale | None = None
+
+
+class TuneBody(RequestBody):
+    """Look for better settings, and give the model those that were found."""
+
+    verb: Literal["tune"]
 
 
 class SceneBody(RequestBody):
@@ -188,9 +202,11 @@ EditBody = Annotated[
     | ReplaceBody
     | RelabelBody
     | KeepBody
+    | RefuseBody
     | ForgetBody
     | TurnBody
     | SettingsBody
+    | TuneBody
     | SceneBody
     | AnswerBody
     | MergeBody,
@@ -246,6 +262,14 @@ class FileBody(RequestBody):
     """A file in the folder of the open one, by its name."""
 
     name: Text
+
+
+class NotBody(RequestBody):
+    """A class that a row of the pool, or a picture that waits, is not of."""
+
+    row: Whole | Text | None = None
+    picture: Annotated[int, Field(ge=1, le=_WHOLE)] | None = None
+    label: Label
 
 
 class SkipBody(RequestBody):

@@ -26,6 +26,8 @@ from knowmore.web.snapshot import Snapshot
 
 # Rows that a plane is chosen from, and numbers in these rows: more would take seconds.
 _ENOUGH, _NUMBERS = 2000, 2**20
+# Examples that are asked how well a plane shows the model, and the least part that must agree.
+_JUDGED, _AGREES = 400, 0.75
 # Fewer examples than this may have been taught a moment ago.
 _FEW = 32
 
@@ -121,6 +123,35 @@ def plane_of(
         return None
     word = "discriminant" if by == "discriminants" else "direction"
     return ViewPlane(origin, axes, by, (f"{word} 1", f"{word} 2"), least)
+
+
+@final
+@dataclass(frozen=True)
+class Slice:
+    """How much of a model its plane shows.
+
+    share : the part of the variance of the examples that lies in the plane
+    agreement : the part of the examples of which the model says in the plane, where all that is
+        not seen is at its mean, what it says of them themselves
+    """
+
+    share: float
+    agreement: float
+
+    @property
+    def misleads(self) -> bool:
+        """Whether the colours of the plane are often not what the model says."""
+        return self.agreement < _AGREES
+
+
+def slice_of(plane: ViewPlane, estimator: Any, X: Array) -> Slice:
+    """How much of a model is seen in a plane through its examples X (n, d), or through some."""
+    some = X[np.linspace(0, len(X) - 1, min(len(X), _JUDGED)).astype(int)]
+    places, centred = plane.places(some), some - some.mean(axis=0)
+    total = float((centred**2).sum())
+    seen = float(((places - places.mean(axis=0)) ** 2).sum())
+    said = estimator.predict(plane.rows(places)) == estimator.predict(some)
+    return Slice(seen / total if total > 0 else 1.0, float(said.mean()))
 
 
 def bounds_of(places: Array, reach: float | None, *, square: bool) -> Bounds:

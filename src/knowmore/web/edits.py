@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from sklearn.base import clone
 
 import knowmore
-from knowmore._base import Array
+from knowmore._base import Array, progress
 from knowmore.edits import Add, Edit, Relabel, Remove
 from knowmore.errors import InvalidInput
 from knowmore.store import Store
 from knowmore.web import bodies
 from knowmore.web.snapshot import Snapshot
-from knowmore.workbench import check_same_features
+from knowmore.workbench import check_same_features, record_bytes, tune
 
 if TYPE_CHECKING:
     from knowmore.web.studio import Studio
 
+# The most examples that a search for better settings looks at: it takes their cube.
+_SEARCHED = 1000
 SceneRows = tuple[Array, list[str]]
 # The ids of the examples of an edit that the file holds now; and why bytes of forgotten examples
 # may be left, and which settings stay, or "".
@@ -48,6 +51,8 @@ def applied(body: Any, studio: Studio, now: Snapshot) -> EditOutcome:
             # The first example settles what the columns are called.
             columns = pool.columns if now.examples is None else None
             ours |= {"origins": pool.name, "columns": columns}
+            if pool.texts is not None:
+                ours["thumbnails"] = [record_bytes(pool.texts[body.id])]
             return store.add(pool.row(body.id), [body.y], [body.id], **ours).tolist(), ""
         case bodies.MergeBody():
             with neighbour(store, body.name) as other:
@@ -63,6 +68,8 @@ def applied(body: Any, studio: Studio, now: Snapshot) -> EditOutcome:
         case bodies.SettingsBody():
             store.set_parameters(**now.with_settings(body.noise, body.length_scale))
             return [], ""
+        case bodies.TuneBody():
+            return [], _tuned(studio, now)
         case bodies.SceneBody():
             return _learn_scene(body, store, now)
         case bodies.ReplaceBody():
@@ -71,6 +78,10 @@ def applied(body: Any, studio: Studio, now: Snapshot) -> EditOutcome:
             store.relabel(body.ids, _each(body.y, body.ids), **ours)
         case bodies.KeepBody():
             store.keep(body.ids, body.kept)
+        case bodies.RefuseBody():
+            if not now.in_file:
+                raise InvalidInput("Only a file keeps what is put aside. Forget the example.")
+            store.refuse(body.ids)
     return body.ids, ""
 
 
@@ -112,6 +123,26 @@ def _rows(
     if isinstance(body, bodies.AddBody) or now.examples is None:
         return plane.rows(rows)
     return plane.moved(now.examples.X[now.examples.rows(tuple(given))], rows)
+
+
+def _tuned(studio: Studio, now: Snapshot) -> str:
+    """Find better settings and keep them; what was said of the search."""
+    if not now.in_file:
+        raise InvalidInput("The studio tunes the model of a file. Call knowmore.insight.tune.")
+    studio.progress.tell(f"Looking for better settings of {len(now):,} examples")
+
+    def reported(share: float) -> None:
+        studio.progress.share = share
+
+    try:
+        with progress(reported), catch_warnings(record=True) as said:
+            simplefilter("always")
+            subset = None if len(now) <= _SEARCHED else _SEARCHED
+            tune(studio.store, "loo", 0, subset, dry_run=False)
+    finally:
+        studio.progress.tell("")
+    studio.searched = len(now)
+    return " ".join(str(one.message) for one in said)
 
 
 def _learn_scene(body: bodies.SceneBody, store: Store, now: Snapshot) -> EditOutcome:

@@ -7,7 +7,6 @@ anything is forgotten, pictures that the file knew and does not hold are let go 
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -18,17 +17,15 @@ from typing import Any, final
 import numpy as np
 from pydantic import BaseModel
 
-from knowmore._base import Array, Id, optional, some
-from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
-from knowmore.images import WORDS, Describer, digest, picture_in, small
+from knowmore._base import Array, Id, some
+from knowmore.errors import InvalidInput, NoExamples
+from knowmore.images import WORDS, Describer, digest
 from knowmore.insight import Explanation, explain
-from knowmore.store import Record, Store, content
+from knowmore.store import Record, Store
 from knowmore.web.bodies import MOST_PICTURES
 from knowmore.web.snapshot import RATE, Snapshot
-from knowmore.workbench import Predictor
+from knowmore.workbench import Predictor, made_small
 
-# The longest side and the quality of a small picture.
-SIDE, _QUALITY = 192, 85
 # Examples that are named beside a picture, and characters of the name of one.
 _NAMED, _LONGEST = 4, 80
 _SAID = ("label", "probability", "std", "unknown")
@@ -43,6 +40,7 @@ class Brought:
     content : the SHA-256 of what was sent
     vector : its features (d,)
     small : a small picture of it, as JPEG
+    refused : labels that somebody has said it has not
     learnt : the id of its example and the number of its entry in the journal, once it is learnt
     """
 
@@ -51,6 +49,7 @@ class Brought:
     content: bytes
     vector: Array
     small: bytes
+    refused: tuple[Any, ...] = ()
     learnt: tuple[Id, int] | None = None
 
 
@@ -204,6 +203,11 @@ class Pictures:
         for one in self.chosen(now, numbers):
             del self._brought[one.number]
 
+    def refuse(self, now: Snapshot, number: int, label: Any) -> None:
+        """Note that a picture that waits is not of this class: it is not named so any more."""
+        (one,) = self.chosen(now, [number])
+        self._brought[number] = replace(one, refused=(*one.refused, label))
+
     def _describer(self, now: Snapshot) -> Describer:
         note = self.store.notes.get("pictures")
         if note is None or not now.is_classifier:
@@ -232,6 +236,9 @@ class Pictures:
             answers = now.once(_predictor)(np.stack([one.vector for one in pictures]))
             for one, answer in zip(told, answers, strict=True):
                 one |= {name: getattr(answer, name) for name in _SAID}
+            for at, one in enumerate(pictures):
+                if told[at]["label"] in one.refused:
+                    told[at] |= _otherwise(now, one)
         return told
 
     def explained(self, now: Snapshot, one: Id | None, picture: int | None) -> PictureExplanation:
@@ -258,8 +265,19 @@ class Pictures:
         _check_one(one, picture)
         if picture is not None:
             return self.chosen(now, [picture])[0].small
-        (found,) = self.store.records([one])
-        return found
+        assert one is not None
+        return now.record(one)
+
+
+def _otherwise(now: Snapshot, one: Brought) -> dict[str, Any]:
+    """The label and probability of a picture among the classes that were not refused for it."""
+    chances = now.estimator.predict_proba(one.vector[None])[0].tolist()
+    named = zip(now.estimator.classes_.tolist(), chances, strict=True)
+    left = [(chance, label) for label, chance in named if label not in one.refused]
+    if not left:
+        return {"label": None, "probability": None, "unknown": True}
+    chance, label = max(left, key=lambda pair: pair[0])
+    return {"label": label, "probability": chance}
 
 
 def _predictor(now: Snapshot) -> Predictor:
@@ -291,30 +309,6 @@ def _explained(now: Snapshot, estimator: Any, row: Array, label: Any) -> Picture
     )
     against = [one for one in against if one.contribution < 0]
     return PictureExplanation(now.number, found.label, found.score, nearest, against)
-
-
-def small_picture(store: Store, record: Record) -> bytes | None:
-    """A small picture of an example, as JPEG: of the one in the file, or where it was learnt from.
-
-    None if it is not there any more, or not as it was learnt. Any thread may ask.
-    """
-    one, data = record.id, record.thumbnail
-    try:
-        if data is None and isinstance(one, str) and record.origin is not None:
-            found = picture_in(store.path.parent / record.origin, one)
-            data = None if found is None else found.read()
-            if found is None or content(data or b"", found.label) != record.content:
-                return None
-        return None if data is None else made_small(data, repr(one))
-    except (KnowmoreError, OSError):
-        return None
-
-
-def made_small(data: bytes, name: str, side: int = SIDE, quality: int = _QUALITY) -> bytes:
-    """An encoded picture, decoded, reduced and encoded as JPEG; name is for errors."""
-    file, pixels = io.BytesIO(), small(data, name, side)
-    optional("PIL.Image", "images").fromarray(pixels).save(file, "JPEG", quality=quality)
-    return file.getvalue()
 
 
 def _plain(name: str) -> str:

@@ -19,27 +19,32 @@ from knowmore.insight import suggest
 from knowmore.store import Store
 from knowmore.web.drawing import FieldAnswers
 from knowmore.web.snapshot import Snapshot
-from knowmore.workbench import UnlabelledPool
+from knowmore.workbench import UnlabelledPool, shown
 
 # The most rows of a pool, and of a pool times a model: what follows edits is as large.
 _ROWS, _NUMBERS = 20_000, 40_000_000
 # Rows that the next question is chosen from, and how many are chosen.
 _CANDIDATES, _NEXT = 1000, 5
-# Features that are shown of a row.
-_SHOWN = 12
-
+# A label informs a row notably that loses this part of its variance, or more.
+_NOTABLY = 0.1
 
 # Reads the text of a CSV table of a name as a pool for a model.
 PoolReader = Callable[[Store, str, str], UnlabelledPool]
 
 
 class PoolQuestion(BaseModel):
-    """A row to label, why, and what its label takes off the variance of the pool."""
+    """A row to label, why, and what its label takes off the variance of the pool.
+
+    alike : how many other rows of the pool it informs: see `informed`
+    refused : labels that somebody has said it has not
+    """
 
     model_config = ConfigDict(extra="allow")
     id: Id
     reason: str
     drop: float | None = None
+    alike: int | None = None
+    refused: list[Any] = []
 
 
 class NextQuestion(BaseModel):
@@ -67,6 +72,8 @@ class PoolQuestions:
         self.pool: UnlabelledPool | None = None
         self._followed: FieldAnswers | None = None
         self._curve: dict[int, float | None] = {}
+        # Labels that rows have not, until the studio ends: the file holds nothing of these rows.
+        self._refused: dict[Id, list[Any]] = {}
         if pool is not None:
             self.take(pool)
 
@@ -84,7 +91,20 @@ class PoolQuestions:
                 f"{pool.name!r} has {len(pool.ids):,} rows, but a pool may have {_ROWS:,}. Give a "
                 f"part of it."
             )
-        self.pool, self._followed, self._curve = pool, None, {}
+        self.pool, self._followed, self._curve, self._refused = pool, None, {}, {}
+
+    def refuse(self, one: Id, label: Any) -> None:
+        """Note that a row is not of this class: it is not proposed for it any more."""
+        if self.pool is None or one not in self.pool.ids:
+            raise InvalidInput(f"The pool has no row {one!r}.")
+        known = self._refused.setdefault(one, [])
+        if label not in known:
+            known.append(label)
+
+    def _not(self, now: Snapshot, one: Id) -> list[Any]:
+        """The labels that somebody has said a row has not, here or before it was put aside."""
+        before = now.store.refused().get(one, []) if now.in_file else []
+        return [*dict.fromkeys([*before, *self._refused.get(one, [])])]
 
     def let_go(self, before: Snapshot, now: Snapshot) -> None:
         """Something was forgotten: rows that were examples before and are none now leave the pool.
@@ -98,6 +118,12 @@ class PoolQuestions:
         gone = (known | before.held) - now.held
         if gone.intersection(self.pool.ids):
             self.pool = self.pool.without(gone)
+        labels = {*now.labels}
+        self._refused = {
+            one: [label for label in refused if label in labels]
+            for one, refused in self._refused.items()
+            if one not in gone
+        }
 
     def ask(self, now: Snapshot, skip: Collection[Id]) -> dict[str, Any]:
         """The next question, leaving out rows to skip, and the state of the pool."""
@@ -126,24 +152,30 @@ class PoolQuestions:
         """The most useful of the rows that may be asked about, and those that may come next."""
         if now.examples is None:
             why = "the model knows nothing yet: begin anywhere"
-            return {"question": _shown(pool, int(may[0])) | {"reason": why}, "next": []}
+            first = _shown(pool, int(may[0])) | {"reason": why}
+            return {"question": first, "next": []}
         followed = self._follow(now, pool)
         some = np.linspace(0, len(may) - 1, min(len(may), _CANDIDATES)).astype(int)
         among = may[some]
         known = None if followed.following is None else followed.following.among(among)
         found = suggest(now.estimator, pool.X[among], min(_NEXT, len(among)), following=known)
         rows = among[found.indices]
-        drops = _drops(now.estimator.model_, followed, rows, left)
+        C, own = _covariances(now.estimator.model_, followed, rows, left)
+        drops = _drops(C, own, len(rows))
         scores, variance = followed.scores[rows[0]], followed.variance
         assert variance is not None
         chances = now.estimator.predict_proba(pool.X[rows[:1]])[0].tolist()
         names = now.estimator.classes_.tolist()
-        order = np.argsort(-scores, kind="stable")[:9].tolist()
+        refused = self._not(now, pool.ids[rows[0]])
+        order = np.argsort(-scores, kind="stable").tolist()
+        order = [c for c in order if names[c] not in refused][:9]
         question = {
             **_shown(pool, int(rows[0])),
             "reason": found.reasons[0],
             "criterion": found.criterion,
             "drop": drops[0],
+            "alike": None if C is None else informed(C[:, 0], own[0], variance[left]) - 1,
+            "refused": refused,
             # Until then each example moves the length scale, too.
             "settled": getattr(getattr(now.estimator, "editable_", None), "settled", True),
             "variance": float(variance[left].sum()),
@@ -167,8 +199,10 @@ class PoolQuestions:
         return found
 
 
-def _drops(model: Any, answers: FieldAnswers, rows: Array, left: Array) -> Sequence[float | None]:
-    """How much the variances of the rows left would fall in all, had each of `rows` a label.
+def _covariances(
+    model: Any, answers: FieldAnswers, rows: Array, left: Array
+) -> tuple[Array | None, Array]:
+    """The posterior covariances (k, m) of the rows left with `rows`, and the variances of these.
 
     None for a forest, whose leaves may split.
     """
@@ -177,18 +211,42 @@ def _drops(model: Any, answers: FieldAnswers, rows: Array, left: Array) -> Seque
         try:
             learnt = model.grid.rounded(answers.X[rows])
         except InvalidInput:
-            return [None] * len(rows)
-        C = np.asarray(model.covariance(answers.X[left], learnt))
-        s = model.noise * (1 + model.leverage(learnt))
-    elif answers.following is not None and answers.variance is not None:
-        C, s = answers.following.covariance(rows)[left], answers.variance[rows]
-    else:
-        return [None] * len(rows)
-    drops = np.where(s > 0, (C**2).sum(axis=0) / np.where(s > 0, s, 1), 0.0)
+            return None, np.zeros(len(rows))
+        own = model.noise * (1 + model.leverage(learnt))
+        return np.asarray(model.covariance(answers.X[left], learnt)), np.asarray(own)
+    if answers.following is not None and answers.variance is not None:
+        return answers.following.covariance(rows)[left], answers.variance[rows]
+    return None, np.zeros(len(rows))
+
+
+def _drops(C: Array | None, own: Array, m: int) -> Sequence[float | None]:
+    """How much the variances of the rows left would fall in all, had each of m rows a label."""
+    if C is None:
+        return [None] * m
+    drops = np.where(own > 0, (C**2).sum(axis=0) / np.where(own > 0, own, 1), 0.0)
     return [*drops.tolist()]
+
+
+def informed(covariance: Array, own: float, variance: Array) -> int:
+    """How many rows a label informs notably: each loses a tenth of its variance, or more.
+
+    The label takes c(x, x_j)^2 / sigma_*^2 off the variance of row j, whatever it is.
+
+    covariance : (k,), posterior, of the rows with the labelled one, which may be among them
+    own : the variance of that one, with the noise
+    variance : (k,), of the rows
+
+    >>> informed(np.array([1.0, 0.4, 0.2]), 1.0, np.array([1.0, 1.0, 1.0]))
+    2
+    """
+    if own <= 0:
+        return 0
+    return int((covariance**2 / own >= _NOTABLY * variance).sum())
 
 
 def _shown(pool: UnlabelledPool, row: int) -> dict[str, Any]:
     names = pool.columns or tuple(f"x{i}" for i in range(pool.X.shape[1]))
-    values = {} if pool.pictures else dict(zip(names[:_SHOWN], pool.X[row].tolist(), strict=False))
-    return {"id": pool.ids[row], "features": values, "picture": pool.ids[row] in pool.pictures}
+    picture = pool.ids[row] in pool.pictures
+    text = None if pool.texts is None else pool.texts[pool.ids[row]]
+    values = pool.X[row].tolist()
+    return {"id": pool.ids[row], "shown": shown(names, values, picture=picture, text=text)}

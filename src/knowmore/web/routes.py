@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Any, TypeVar, final
 
 from anyio import CapacityLimiter, Event, create_task_group, move_on_after, sleep, to_thread
@@ -31,17 +33,26 @@ from knowmore.web.pictures import (
     Board,
     PictureExplanation,
     WaitingPicture,
-    made_small,
-    small_picture,
 )
 from knowmore.web.pool import NextQuestion
-from knowmore.web.snapshot import doubts, edit_preview
-from knowmore.web.studio import Studio, entry_of, warm
-from knowmore.workbench import preview_merge
+from knowmore.web.snapshot import contradicting, doubts, edit_preview, why_to_tune
+from knowmore.web.studio import Studio, WorkProgress, entry_of, warm
+from knowmore.workbench import (
+    SIDE,
+    made_small,
+    noted,
+    preview_merge,
+    shown,
+    small_picture,
+    text_of,
+    words_of_text,
+)
 
 # Seconds between two looks at the file while somebody listens, between signs of life, and between
 # two looks at whether the server ends.
 _LOOK, _BEAT, _TICK = 0.5, 15.0, 1.0
+# Seconds between two looks whether the file is open.
+_SOON = 0.02
 _KINDS = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -51,6 +62,8 @@ _KINDS = {
 _BYTES = "application/octet-stream"
 # The longest side and the quality of a picture of the pool.
 _LARGER = 640, 75
+# Better settings are looked for again when there are so many times as many examples.
+_GROWN = 1.2
 # The most that is listed of a merge; counts are of all.
 _LISTED = 1000
 # A transparent point, for an example that has no picture any more.
@@ -59,6 +72,9 @@ _NOTHING = bytes.fromhex(
     "0000000b4944415478da6364600000000600023081d02f0000000049454e44ae426082"
 )
 T = TypeVar("T")
+# Opens a studio, telling how far it is; and what is told why it cannot.
+Opens = Callable[[WorkProgress], Studio]
+Failed = Callable[[KnowmoreError], None]
 
 
 # -- questions about the file as a whole ---------------------------------------------------------
@@ -85,6 +101,42 @@ def whatif(studio: Studio, asked: bodies.PreviewBody) -> dict[str, Any]:
 def suspects(studio: Studio, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> dict[str, Any]:
     """Labels that the others contradict and nobody kept, the biggest doubt first."""
     return doubts(studio.now(), limit)
+
+
+def against(studio: Studio, one: bodies.SuspectId) -> dict[str, Any]:
+    """The examples that speak most against the label of a suspect."""
+    now = studio.now()
+    return {"number": now.number, "against": contradicting(now, one)}
+
+
+def aside(studio: Studio) -> dict[str, Any]:
+    """The examples that were put aside, with the labels that were refused for them."""
+    now = studio.now()
+    records = studio.store.aside() if now.in_file else []
+    if not records:
+        return {"number": now.number, "aside": []}
+    refused, rows = studio.store.refused(), studio.store.aside_features().tolist()
+    found = [
+        {
+            "id": one.id,
+            "refused": refused[one.id],
+            "shown": shown(
+                now.columns,
+                row,
+                picture=now.of_pictures,
+                text=text_of(noted(studio.store), one.thumbnail),
+            ),
+        }
+        for one, row in zip(records, rows, strict=True)
+    ]
+    return {"number": now.number, "aside": found}
+
+
+def advice(studio: Studio) -> dict[str, Any]:
+    """Why it is worth looking for better settings; "" if nothing says so."""
+    now = studio.now()
+    grown = len(now) > studio.searched * _GROWN
+    return {"number": now.number, "tune": now.once(why_to_tune) if grown else ""}
 
 
 def log(studio: Studio) -> dict[str, Any]:
@@ -211,6 +263,19 @@ def desk(studio: Studio) -> Board:
     return studio.pictures.board(studio.now())
 
 
+def refuse(studio: Studio, asked: bodies.NotBody) -> dict[str, Any]:
+    """Do not propose a class for what is in no file yet; nothing is written."""
+    now = studio.now()
+    if (asked.row is None) == (asked.picture is None):
+        raise InvalidInput("Give either the id of a row of the pool or the number of a picture.")
+    if asked.row is not None:
+        studio.questions.refuse(asked.row, asked.label)
+    else:
+        assert asked.picture is not None
+        studio.pictures.refuse(now, asked.picture, asked.label)
+    return {"number": now.number, "refused": asked.label}
+
+
 def bring(
     studio: Studio, data: bodies.Sent, name: Annotated[str, Query(max_length=300)] = ""
 ) -> Any:
@@ -224,14 +289,23 @@ def dismiss(studio: Studio, asked: bodies.DismissBody) -> dict[str, Any]:
     return {"dismissed": len(asked.pictures)}
 
 
-def thumbnail(studio: Studio, one: bodies.OneId = None, picture: bodies.OnePicture = None) -> Any:
-    """A small picture of an example, or of one that waits; a point if there is none."""
-    return studio.pictures.shown(studio.now(), one, picture)
+def thumbnail(
+    studio: Studio,
+    one: bodies.OneId = None,
+    picture: bodies.OnePicture = None,
+    large: Annotated[bool, Query()] = False,
+) -> Any:
+    """A small picture of an example, or of one that waits; a point if there is none.
+
+    large : to judge by; what the file itself keeps is small
+    """
+    return studio.pictures.shown(studio.now(), one, picture), _LARGER[0] if large else SIDE
 
 
-def _decoded(studio: Studio, shown: Any) -> Response:
+def _decoded(studio: Studio, found: Any) -> Response:
     """The small picture of a record. Decoding takes a while, and other requests go on."""
-    small = shown if isinstance(shown, bytes) else small_picture(studio.store, shown)
+    one, side = found
+    small = one if isinstance(one, bytes) else small_picture(studio.store, one, side)
     return Response(small or _NOTHING, media_type="image/jpeg" if small else "image/png")
 
 
@@ -240,6 +314,20 @@ def explain(
 ) -> PictureExplanation:
     """The examples that speak for an example or a picture, and against it."""
     return studio.pictures.explained(studio.now(), one, picture)
+
+
+def words(studio: Studio, one: bodies.SuspectId) -> dict[str, Any]:
+    """What each word of an example's text does to the score of what the others say."""
+    now = studio.now()
+    (text,) = now.texts([one])
+    if text is None:
+        raise InvalidInput(f"The file keeps no text of {one!r}.")
+    if not hasattr(now.estimator, "remove"):
+        raise InvalidInput("A model of this kind holds no examples to explain this one by.")
+    others = copy(now.estimator).remove([one])
+    found = words_of_text(studio.store, text, None, others)
+    said = [{**each.row(), "places": each.places} for each in found.words]
+    return {"number": now.number, "label": found.label, "score": found.score, "words": said}
 
 
 # -- the pool ------------------------------------------------------------------------------------
@@ -271,10 +359,10 @@ def pool(studio: Studio, asked: bodies.PoolBody) -> dict[str, Any]:
 def picture(studio: Studio, name: Annotated[str, Query(max_length=1000)]) -> bytes:
     """The picture of a row of the pool, reduced."""
     pool = studio.questions.pool
-    shown = None if pool is None else pool.pictures.get(name)
-    if shown is None:
+    found = None if pool is None else pool.pictures.get(name)
+    if found is None:
         raise InvalidInput("The pool has no picture of this name.")
-    return made_small(encoded(shown, repr(name)), repr(name), *_LARGER)
+    return made_small(encoded(found, repr(name)), repr(name), *_LARGER)
 
 
 # -- the table -----------------------------------------------------------------------------------
@@ -294,6 +382,9 @@ ROUTES = (
     Route("POST", "/api/plane/edit", Studio.edit_seen, _BYTES, options=_AS_BYTES),
     Route("POST", "/api/whatif", whatif),
     Route("GET", "/api/suspects", suspects),
+    Route("GET", "/api/advice", advice),
+    Route("GET", "/api/against", against),
+    Route("GET", "/api/aside", aside),
     Route("GET", "/api/log", log),
     Route("POST", "/api/state-at", at),
     Route("POST", "/api/preview-forget", preview),
@@ -302,7 +393,9 @@ ROUTES = (
     Route("GET", "/api/desk", desk),
     Route("POST", PICTURES, bring, options=_PICTURE),
     Route("POST", "/api/dismiss", dismiss),
+    Route("POST", "/api/refuse", refuse),
     Route("GET", "/api/thumbnail", thumbnail, then=_decoded, options=_AS_BYTES),
+    Route("GET", "/api/words", words),
     Route("GET", "/api/explain", explain),
     Route("POST", "/api/question", question, options={"response_model": NextQuestion}),
     Route("POST", TABLES, pool),
@@ -316,9 +409,14 @@ ROUTES = (
 # -- the application -----------------------------------------------------------------------------
 
 
-def studio_application(studio: Studio, door: Door) -> FastAPI:
-    """The application of a studio, which lets go of its file when the server ends."""
-    live = LiveStudio(studio, door)
+def studio_application(studio: Studio | Opens, door: Door, failed: Failed | None = None) -> FastAPI:
+    """The application of a studio, which lets go of its file when the server ends.
+
+    studio : open, or a function that opens it, in a thread of its own while the page is served
+        already; it is told where to say how far it is
+    failed : is told why it cannot be opened
+    """
+    live = LiveStudio(studio, door, failed)
     rules, statuses = StudioRules(door), {KnowmoreError: 422, NotWritten: 507, NotEnoughMemory: 507}
     app = application(
         rules,
@@ -333,8 +431,9 @@ def studio_application(studio: Studio, door: Door) -> FastAPI:
     )
     _add_files(app)
     stream = Route("GET", "/events", events, options={"response_class": StreamingResponse})
-    add_routes(app, [stream], live, live.work)
-    add_routes(app, ROUTES, studio, live.work)
+    state = Route("GET", "/api/progress", progress)
+    add_routes(app, [stream, state], lambda: live, live.work)
+    add_routes(app, ROUTES, lambda: live.studio, live.work)
     return app
 
 
@@ -349,15 +448,46 @@ class LiveStudio:
     """A studio while it is served: its one thread for work, and the streams that listen.
 
     listeners : how many streams there are
+    progress : what is being done
     """
 
-    def __init__(self, studio: Studio, door: Door) -> None:
-        self.studio, self.door = studio, door
+    def __init__(self, studio: Studio | Opens, door: Door, failed: Failed | None = None) -> None:
+        self.door, self._failed = door, failed
         self.listeners, self._event = 0, Event()
         self._limiter = CapacityLimiter(1)
+        self._studio = studio if isinstance(studio, Studio) else None
+        self._opens = None if isinstance(studio, Studio) else studio
+        self._problem: KnowmoreError | None = None
+        self.progress = studio.progress if isinstance(studio, Studio) else WorkProgress()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file is open, or cannot be opened."""
+        return self._studio is not None or self._problem is not None
+
+    @property
+    def studio(self) -> Studio:
+        """The studio, when it is open; raises the error if it cannot be."""
+        if self._problem is not None:
+            raise self._problem
+        assert self._studio is not None
+        return self._studio
+
+    def _open(self, opens: Opens) -> None:
+        """Open the studio. It is no matter of the server's threads, whose ends are waited for."""
+        try:
+            self._studio = opens(self.progress)
+        except Exception as error:
+            known = error if isinstance(error, KnowmoreError) else KnowmoreError(str(error))
+            self._problem = known
+            if self._failed is not None:
+                self._failed(known)
+        self.progress.tell("")
 
     async def work(self, task: Callable[..., T], *arguments: Any) -> T:
         """Run a function that takes long in the one thread for it; other requests go on."""
+        while not self.is_open:
+            await sleep(_SOON)
         before = self.studio.events.count
         try:
             return await to_thread.run_sync(task, *arguments, limiter=self._limiter)
@@ -369,11 +499,14 @@ class LiveStudio:
     @asynccontextmanager
     async def life(self, _: FastAPI) -> AsyncIterator[None]:
         """Follow the file while the server runs, then let go of it."""
+        if self._opens is not None:
+            Thread(target=self._open, args=(self._opens,), daemon=True).start()
         async with create_task_group() as tasks:
             tasks.start_soon(self._look)
             yield
             tasks.cancel_scope.cancel()
-        self.studio.store.close()
+        if self._studio is not None:
+            self._studio.store.close()
 
     async def _look(self) -> None:
         """Look at the file again and again while somebody listens."""
@@ -415,6 +548,11 @@ class LiveStudio:
                     await self._event.wait()
         finally:
             self.listeners -= 1
+
+
+async def progress(live: LiveStudio) -> Any:
+    """What is being done that takes long, and how much of it is done. It is answered at once."""
+    return {"open": live.is_open, "doing": live.progress.words, "share": live.progress.share}
 
 
 async def events(

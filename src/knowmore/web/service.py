@@ -162,7 +162,7 @@ def service_application(
     )
     taught = LABEL_STUDIO if settings.label_studio else ()
     own = [route for route in ROUTES if route.path not in {one.path for one in taught}]
-    add_routes(app, [*own, *taught], service, to_thread.run_sync)
+    add_routes(app, [*own, *taught], lambda: service, to_thread.run_sync)
     return app
 
 

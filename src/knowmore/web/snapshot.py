@@ -15,19 +15,34 @@ from knowmore.errors import InvalidInput
 from knowmore.estimators import unnamed
 from knowmore.examples import Examples
 from knowmore.export import column_names
-from knowmore.insight import suspects
+from knowmore.insight import Suspects, suspects
 from knowmore.kernels import cross
 from knowmore.models import LeftOut
-from knowmore.store import FORGETS, Entry, Store
-from knowmore.workbench import Judge, compared, edited, left_out, noted, novelty_method
+from knowmore.store import FORGETS, Entry, Record, Store
+from knowmore.workbench import (
+    TUNABLE,
+    ClassEvaluation,
+    Judge,
+    compared,
+    edited,
+    evaluate,
+    left_out,
+    noted,
+    novelty_method,
+    shown,
+    texts_of,
+    unrefused,
+)
 
 # The fraction of the known examples that may be called unknown.
 RATE = 0.05
 # Entries after which something is gone for good. The last is one of a notebook's cells, which may
 # have removed anything.
 _GONE = (*FORGETS, "edit")
-# Suspects whose contradicting examples are named (each takes a solve), and features of a suspect.
-_NAMED, _SHOWN = 5, 12
+# Suspects whose contradicting examples are named at once: each takes a solve.
+_NAMED = 5
+# Fewer examples than this are no sign of bad settings; nor is a smaller part of silent ones.
+_JUDGING, _SILENT = 20, 0.1
 T = TypeVar("T")
 # Where kernels keep their length scales.
 _WIDTHS = ("length_scale", "k1__length_scale", "k2__length_scale")
@@ -66,6 +81,19 @@ class Snapshot:
     def held(self) -> frozenset[Id]:
         """The ids of the examples."""
         return frozenset(() if self.examples is None else self.examples.names)
+
+    @property
+    def of_pictures(self) -> bool:
+        """Whether the examples are pictures, which the page can show."""
+        return bool(self.store.notes.get("pictures")) and self.is_classifier
+
+    def record(self, one: Id) -> Record:
+        """The metadata of an example that is held, or was put aside."""
+        if one not in self.held:
+            for record in self.store.aside() if self.in_file else ():
+                if record.id == one:
+                    return record
+        return self.store.records([one])[0]
 
     @property
     def undo(self) -> Entry | None:
@@ -198,6 +226,10 @@ class Snapshot:
 
     # -- what is unknown ---------------------------------------------------------------------
 
+    def texts(self, ids: list[Id]) -> list[str | None]:
+        """The text of each example; None of one that is no text."""
+        return texts_of(self.store, ids) or [None] * len(ids)
+
     @cached_property
     def novelty(self) -> str | None:
         """The method that tells unknown records best; None for the usual one."""
@@ -294,10 +326,11 @@ def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
         return known | {"judged": 0, "silent": 0, "kept": 0, "suspects": []}
     if not hasattr(now.estimator, "relabel"):
         raise InvalidInput("A model of this kind holds no examples that the others could judge.")
-    every = suspects(now.estimator)
+    every = open_doubts(now)
     left = every.without(now.store.kept_)
     first, named = left.part(slice(limit)), left.part(slice(_NAMED)).contradicting
     rows = now.examples.rows(tuple(first.ids.tolist()))
+    texts = now.texts(first.ids.tolist())
     columns = {
         "id": first.ids.tolist(),
         "label": first.labels.tolist(),
@@ -305,9 +338,9 @@ def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
         "margin": first.margin.tolist(),
         "doubt": first.doubt.tolist(),
         "probability": first.probabilities[first.rows].max(axis=1).tolist(),
-        "features": [
-            dict(zip(now.columns, values, strict=False))
-            for values in now.examples.X[rows][:, :_SHOWN].tolist()
+        "shown": [
+            shown(now.columns, values, picture=now.of_pictures, text=text)
+            for values, text in zip(now.examples.X[rows].tolist(), texts, strict=True)
         ],
         "contradicting": [*map(list, named), *([] for _ in range(limit))],
     }
@@ -319,6 +352,43 @@ def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
         "total": len(left),
         "suspects": [dict(zip(columns, row, strict=True)) for row in each],
     }
+
+
+def open_doubts(now: Snapshot) -> Suspects:
+    """The suspects of a state, without labels that were refused for them."""
+    found = now.once(_suspects)
+    return unrefused(found, now.store) if now.in_file else found
+
+
+def _suspects(now: Snapshot) -> Suspects:
+    return suspects(now.estimator)
+
+
+def contradicting(now: Snapshot, one: Id) -> list[dict[str, Any]]:
+    """The examples that speak most against the label of a suspect, with their own labels."""
+    found = open_doubts(now)
+    place = [i for i, name in enumerate(found.ids.tolist()) if name == one]
+    if not place or now.examples is None:
+        return []
+    ids = found.part(place).contradicting[0]
+    labels = now.examples.labels[now.examples.rows(ids)].tolist()
+    return [{"id": name, "label": label} for name, label in zip(ids, labels, strict=True)]
+
+
+def why_to_tune(now: Snapshot) -> str:
+    """The sign that other settings would fit better, in words; "" if there is none."""
+    if now.left is None or not now.in_file or now.kind not in TUNABLE or len(now) < _JUDGING:
+        return ""
+    silent = int(now.silent.sum())
+    if silent > _SILENT * len(now):
+        return f"Of {silent:,} of {len(now):,} examples the others can say nothing."
+    found = evaluate(now.store)
+    if isinstance(found, ClassEvaluation) and found.is_off and found.calibration is not None:
+        sure, right = found.calibration.confidence, found.calibration.accuracy
+        count = found.calibration.count
+        more = float(((sure - right) * count).sum()) > 0
+        return f"The model is {'surer' if more else 'less sure'} than it is right."
+    return ""
 
 
 def edit_preview(now: Snapshot, edit: Edit, waiting: dict[int, Any]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from knowmore.web.drawing import (
     bounds_of,
     field_bytes,
     plane_of,
+    slice_of,
 )
 from knowmore.web.edits import applied
 from knowmore.web.following import FileEvents, FollowedFile
@@ -56,9 +57,26 @@ class EditResult:
 
 
 @final
+@dataclass
+class WorkProgress:
+    """What is being done that takes long; `words` are "" if nothing is.
+
+    share : how much of it is done, 0 to 1; None if nobody knows
+    """
+
+    words: str = ""
+    share: float | None = None
+
+    def tell(self, words: str) -> None:
+        """Begin something else."""
+        self.words, self.share = words, None
+
+
+@final
 class Studio:
     """An open file, or what stands for one.
 
+    progress : what is being done, for whoever waits
     file : the file, and the snapshot of its last state
     events : the edits of the file since it was opened
     pictures : pictures that wait to be learnt
@@ -69,8 +87,16 @@ class Studio:
     of: see `_let_go`.
     """
 
-    def __init__(self, store: Any, questions: PoolQuestions | None = None) -> None:
+    def __init__(
+        self,
+        store: Any,
+        questions: PoolQuestions | None = None,
+        progress: WorkProgress | None = None,
+    ) -> None:
         self.store, self.questions = store, questions or PoolQuestions()
+        self.progress = progress or WorkProgress()
+        # How many examples there were when better settings were last looked for.
+        self.searched = 0
         self.events, self.pictures = FileEvents(), Pictures(store)
         self.palette = Palette()
         self.file = FollowedFile(store, Snapshot)
@@ -175,12 +201,14 @@ class Studio:
             ],
             "features": None if now.examples is None else now.examples.X.shape[1],
             "columns": [*now.columns[:100]],
-            "pictures": bool(self.store.notes.get("pictures")) and now.is_classifier,
+            "pictures": now.of_pictures,
+            "refuses": now.in_file and now.is_classifier,
             "pool": self.questions.pool is not None,
             "plane": {
                 "possible": possible,
                 "by": plane.by if plane is not None else None,
                 "axes": [*plane.names] if plane is not None else None,
+                "slice": now.once(self._slice),
                 "bounds": vars(self.bounds(now)) if possible else None,
             },
             "loo_accuracy": now.accuracy,
@@ -193,6 +221,16 @@ class Studio:
             "undo": entry_of(now.undo),
             "redo": entry_of(now.redo),
         }
+
+    def _slice(self, now: Snapshot) -> dict[str, Any] | None:
+        """How much the plane shows of a model of more features; None if that is all of it."""
+        plane = self.plane(now)
+        if plane is None or plane.by == "features" or now.examples is None:
+            return None
+        if not now.is_classifier:
+            return None
+        found = slice_of(plane, now.estimator, now.examples.X)
+        return asdict(found) | {"misleads": found.misleads}
 
     def points_of(self, now: Snapshot) -> dict[str, Any]:
         """Every example in the plane, in any state of the file."""

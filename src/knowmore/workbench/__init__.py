@@ -16,6 +16,7 @@ from knowmore.workbench.asking import open_suspects as open_suspects
 from knowmore.workbench.asking import status as status
 from knowmore.workbench.asking import suspects as suspects
 from knowmore.workbench.asking import tune as tune
+from knowmore.workbench.asking import unrefused as unrefused
 from knowmore.workbench.describing import Describer as Describer
 from knowmore.workbench.describing import novelty_method as novelty_method
 from knowmore.workbench.describing import text_of as text_of
@@ -51,7 +52,12 @@ from knowmore.workbench.previewing import merge as merge
 from knowmore.workbench.previewing import preview_edit as preview_edit
 from knowmore.workbench.previewing import preview_forget as preview_forget
 from knowmore.workbench.previewing import preview_merge as preview_merge
+from knowmore.workbench.showing import SIDE as SIDE
+from knowmore.workbench.showing import made_small as made_small
+from knowmore.workbench.showing import shown as shown
+from knowmore.workbench.showing import small_picture as small_picture
 from knowmore.workbench.sources import TEXT as TEXT
+from knowmore.workbench.sources import record_bytes as record_bytes
 from knowmore.workbench.words import WordEffect as WordEffect
 from knowmore.workbench.words import WordsExplanation as WordsExplanation
 from knowmore.workbench.words import explain_words as explain_words

@@ -88,10 +88,20 @@ def suspects(store: Store, count: int) -> tuple[list[dict[str, Any]], int, int]:
 
 
 def open_suspects(store: Store) -> tuple[Suspects, int]:
-    """The suspects whose labels nobody has confirmed, and the number of the others."""
-    every = insight.suspects(estimator_of(store, CLASSIFYING, rows=True))
+    """The suspects whose labels nobody has confirmed, and the number of the others.
+
+    What nobody would be told anew is left out: that a label is another one which was refused.
+    """
+    every = unrefused(insight.suspects(estimator_of(store, CLASSIFYING, rows=True)), store)
     unconfirmed = every.without(store.kept_)
     return unconfirmed, len(every) - len(unconfirmed)
+
+
+def unrefused(every: Suspects, store: Store) -> Suspects:
+    """The suspects without those whose preferred label was refused for them."""
+    refused = store.refused()
+    pairs = zip(every.ids.tolist(), every.preferred.tolist(), strict=True)
+    return every.without([one for one, said in pairs if said in refused.get(one, ())])
 
 
 # -- parts of a prediction -------------------------------------------------------------------------

@@ -140,6 +140,8 @@ class _Learning:
         self.store, self.request, self.source, self.progress = store, request, source, progress
         self.origin = request.origin or origin_of(store, request.source)
         self.held = {record.id: record for record in store.records()}
+        # Their labels were refused: only something else of the source brings them back.
+        self.aside = {record.id: record.content for record in store.aside()}
         self.found = Learnt()
         self.seen = SeenRecords(source, self.found)
 
@@ -166,7 +168,11 @@ class _Learning:
     def _steps(self, part: LearnBatch) -> _Steps:
         """The edits that learn a batch; none if nothing changes, or for a dry run."""
         part, held, found = self.seen.new(part, self.held), self.held, self.found
-        new = [i for i, one in enumerate(part.ids) if one not in held]
+        new = [
+            i
+            for i, one in enumerate(part.ids)
+            if one not in held and (one not in self.aside or self.aside[one] != part.contents[i])
+        ]
         moved = self._moved(part, new)
         new = [i for i in new if i not in moved]
         changed = [

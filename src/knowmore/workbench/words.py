@@ -29,15 +29,21 @@ MOST: Final = 400
 class WordEffect:
     """What a word of a text does to a score.
 
-    word, count : in lower case, and how often it is there
+    word : in lower case
+    places : where it stands in the text, each its first character and the one behind it
     effect : the score less the score without it: above zero speaks for the label
     score_without : the score of the text without it
     """
 
     word: str
-    count: int
+    places: tuple[tuple[int, int], ...]
     effect: float
     score_without: float
+
+    def row(self) -> dict[str, Any]:
+        """The word for a table: how often it is there, and what it does."""
+        effects = {"effect": self.effect, "score_without": self.score_without}
+        return {"word": self.word, "count": len(self.places), **effects}
 
 
 @final
@@ -112,13 +118,13 @@ def words_of_text(
     if label is not None and label not in names:
         raise InvalidInput(f"label={label!r} is not scored. Choose one of {names}.")
     c = int(scores[0].argmax()) if label is None else names.index(label)
-    own, others = float(scores[0, c]), scores[1:, c].tolist()
+    score, others = float(scores[0, c]), scores[1:, c].tolist()
     found = [
-        WordEffect(word, len(spans), own - other, other)
+        WordEffect(word, tuple(spans), score - other, other)
         for (word, spans), other in zip(tried.items(), others, strict=True)
     ]
     found.sort(key=lambda one: -abs(one.effect))
-    return WordsExplanation(names[c], own, tuple(found), len(places) - len(tried))
+    return WordsExplanation(names[c], score, tuple(found), len(places) - len(tried))
 
 
 def _vectors(describer: Describer, texts: Sequence[str]) -> Array:

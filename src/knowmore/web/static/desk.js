@@ -1,6 +1,7 @@
 // The desk: pictures in the cards of their classes, and new ones that wait to be decided upon.
 
 import { bring, get, post } from './api.js';
+import { ANY, labelButtons, pickClass } from './choosing.js';
 import { swatch } from './draw.js';
 import { element, percent, plural } from './page.js';
 
@@ -8,7 +9,9 @@ const KEYS = [
   ['Arrows, Home, End', 'another picture'],
   ['Space', 'mark it, for what follows'],
   ['1 – 9', 'give it the label of a class'],
+  ANY,
   ['A', 'accept what the model says'],
+  ['X', 'not this class: another guess, or put aside an example until somebody knows its label'],
   ['N', 'a new class: of the marked ones, or of all that the model does not know'],
   ['Delete', 'dismiss one that waits; twice: forget an example for ever'],
   ['O', 'choose files; or drop or paste pictures'],
@@ -20,13 +23,15 @@ const SHOWN = 60;
 const waits = (one) => one.picture != null;
 const keyOf = (one) => (waits(one) ? `picture=${one.picture}` : `id=${encodeURIComponent(JSON.stringify(one.id))}`);
 const nameOf = (one) => String(one.id ?? one.name);
-const pictureOf = (one) => element('img', { src: `/api/thumbnail?${keyOf(one)}`, alt: '', loading: 'lazy', draggable: 'false' });
+const pictureOf = (one, large = '') => element('img', { src: `/api/thumbnail?${keyOf(one)}${large}`, alt: '', loading: 'lazy', draggable: 'false' });
 /** The label that the model or the others give. */
 const said = (one) => (waits(one) ? one.label : one.predicted);
 
 /** What is said of a picture: in a word, and in more. */
 function verdict(one) {
+  if (one.refused) return ['Put aside', `it is not ${one.refused.join(', not ')}`];
   if (!waits(one)) return [String(one.label), one.silent ? 'the others say nothing' : one.wrong ? `the others say ${one.predicted}` : 'the others agree'];
+  if (one.label == null) return ['I don’t know', 'every class was refused for it'];
   const spread = one.std == null ? '' : `, standard deviation ${one.std.toFixed(2)}`;
   const more = `${one.unknown ? `at best ${one.label}, ` : ''}${percent(one.probability)}${spread}`;
   return [one.unknown ? 'I don’t know' : String(one.label ?? '?'), more];
@@ -35,6 +40,7 @@ function verdict(one) {
 /** @param {any} studio what all views share @returns a view */
 export function desk(studio, signal) {
   let board = { examples: [], waiting: [] };
+  let aside = []; // examples whose labels were refused
   let chosen = null; // a key
   let dragged = [];
   let asked = 0;
@@ -49,7 +55,7 @@ export function desk(studio, signal) {
   const about = element('section', { class: 'card about', 'aria-label': 'The chosen picture' });
   const body = element('section', { class: 'plane desk' }, element('div', { class: 'side' }, element('section', { class: 'card' }, drop, queue), about), cards);
 
-  const all = () => [...board.waiting, ...board.examples];
+  const all = () => [...board.waiting, ...aside, ...board.examples];
   const now = () => all().find((one) => keyOf(one) === chosen);
   const unknown = () => board.waiting.filter((one) => one.unknown);
   /** What an answer is for: the marked ones, or the chosen one. */
@@ -57,7 +63,7 @@ export function desk(studio, signal) {
 
   async function load() {
     if (!studio.state.pictures) return;
-    board = await get('/api/desk');
+    [board, { aside }] = await Promise.all([get('/api/desk'), get('/api/aside')]);
     const keys = new Set(all().map(keyOf));
     for (const known of [marked, tiles]) [...known.keys()].filter((key) => !keys.has(key)).forEach((key) => known.delete(key));
     if (!keys.has(chosen)) chosen = board.waiting.length ? keyOf(board.waiting[0]) : null;
@@ -79,7 +85,8 @@ export function desk(studio, signal) {
   function waiting() {
     const group = (title, some, ...more) => (some.length ? [element('h3', {}, `${title}: ${some.length}`), list(title, some), ...more] : []);
     return [...group('I don’t know', unknown(), button('N', 'New class from these', () => named(unknown()), 'primary')),
-      ...group('Named by the model', board.waiting.filter((one) => !one.unknown))];
+      ...group('Named by the model', board.waiting.filter((one) => !one.unknown)),
+      ...group('Put aside', aside)];
   }
 
   function card(one, i) {
@@ -155,19 +162,41 @@ export function desk(studio, signal) {
     if (!one) return;
     const single = some.length === 1;
     const [word, more] = single ? verdict(one) : [`${some.length} pictures`, 'are marked'];
-    const doubted = some.some((each) => waits(each) || each.wrong);
+    const doubted = some.some((each) => (waits(each) ? each.label != null : each.wrong));
     // What it is already, and what accepting gives it, needs no button.
     const others = studio.classes.filter((c) => !some.every((each) => (waits(each) ? single && said(each) === c.label : each.label === c.label)));
+    const [label] = some.map(said);
+    const refusable = single && !one.refused && (waits(one) ? label != null : one.label != null);
     about.replaceChildren(
-      element('div', { class: 'one' }, pictureOf(one), element('div', {}, element('h2', {}, single ? nameOf(one) : ''),
+      element('div', { class: 'one' }, pictureOf(one, single ? '&large=true' : ''), element('div', {}, element('h2', {}, single ? nameOf(one) : ''),
         element('strong', {}, word), element('p', { class: 'quiet', id: 'more' }, more))),
       element('div', { class: 'row' },
         doubted ? button('A', single ? `It is ${said(one)}` : 'Accept', accept, 'primary', () => preview(null, some)) : '',
-        ...others.slice(0, 30).map((c) => button(null, [swatch(c.slot), String(c.label)], () => give(() => c.label, some), 'label', () => preview(c.label, some))),
+        refusable ? button('X', `Not ${waits(one) ? label : one.label}`, refuse) : '',
+        ...labelButtons(studio, { give: (y) => give(() => y, some), except: studio.classes.filter((c) => !others.includes(c)).map((c) => c.label).concat(one.refused ?? []), hint: one.refused ? null : (y) => preview(y, some), any }),
         button(single && one.unknown ? null : 'N', 'Another', () => named(some)),
         button('Delete', some.every(waits) ? 'Dismiss' : 'Forget', remove, 'end', some.some(waits) ? null : () => preview(undefined, some))),
       element('p', { class: 'quiet', id: 'would', role: 'status' }), element('div', { id: 'why' }));
-    if (single) explain(one);
+    if (single && !one.refused) explain(one);
+  }
+
+  async function any() {
+    const some = targets();
+    if (!some.length) return;
+    const label = await pickClass(studio, { title: some.length === 1 ? `What is ${nameOf(some[0])}?` : `What are these ${plural(some.length, 'picture')}?`, except: some[0].refused ?? [] });
+    if (label != null) give(() => label, some);
+  }
+
+  /** Not this class: another guess for one that waits; an example is put aside. */
+  async function refuse() {
+    const some = targets().filter((one) => !one.refused);
+    const [pictures, ids] = [some.filter(waits), some.filter((one) => !waits(one)).map((one) => one.id)];
+    if (ids.length) await studio.act({ verb: 'refuse', ids }, () => `Put aside until somebody knows better: ${plural(ids.length, 'picture')}.`);
+    const asked = pictures.filter((one) => said(one) != null).map((one) => post('/api/refuse', { picture: one.picture, label: said(one) }));
+    if (!asked.length) return;
+    const failed = await Promise.all(asked).then(() => null, (error) => error.message);
+    await studio.refresh();
+    studio.say(failed ?? `${plural(asked.length, 'picture')}: another guess.`);
   }
 
   /** The nearest examples, and those that speak most against it, with the score without each. */
@@ -178,7 +207,7 @@ export function desk(studio, signal) {
     try {
       const found = await get(`/api/explain?${keyOf(one)}`);
       place.replaceChildren(element('p', { class: 'quiet' }, `Score of ${found.label}${waits(one) ? '' : ' if unseen'}: `, element('b', { id: 'score' }, found.score.toFixed(2)),
-        '; below each example: without it.'), ...row('Nearest', found.nearest), ...row(`Most against ${found.label}`, found.against));
+        ' (from −1, against it, to 1); below each example: without that one.'), ...row('Nearest', found.nearest), ...row(`Most against ${found.label}`, found.against));
     } catch (error) {
       place.textContent = error.message;
     }
@@ -327,6 +356,8 @@ export function desk(studio, signal) {
       if (chosen && !marked.delete(chosen)) marked.add(chosen);
       repaint();
     } else if (lower === 'a') accept();
+    else if (lower === 'x') refuse();
+    else if (lower === 'l') any();
     else if (lower === 'n') named(!marked.size && (now()?.unknown ?? true) ? unknown() : targets());
     else if (lower === 'o') file.click();
     else if (event.key === 'Delete' || event.key === 'Backspace') remove();

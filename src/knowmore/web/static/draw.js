@@ -1,11 +1,16 @@
 // Colours, markers, fields and contours: nothing here knows of models.
 
-// The palette of Okabe and Ito, which colour-blind people can tell apart.
-export const COLOURS = ['#0072B2', '#E69F00', '#009E73', '#D55E00', '#CC79A7', '#56B4E9', '#B8A800', '#7A7A7A'];
+// Six colours of Okabe and Ito, which colour-blind people can tell apart, and fourteen that are as far
+// from these and each other as could be found, for normal sight and for the common colour deficiencies.
+export const COLOURS = [
+  '#0072B2', '#E69F00', '#009E73', '#D55E00', '#CC79A7', '#56B4E9', '#6C4884', '#D8CC00', '#906048', '#60E49C',
+  '#A80060', '#8478FC', '#902400', '#9CB490', '#6000FC', '#C0CCE4', '#D800C0', '#185448', '#A85484', '#780CA8',
+];
 const RGB = COLOURS.map((one) => [1, 3, 5].map((i) => parseInt(one.slice(i, i + 2), 16)));
 export const SHAPES = ['disc', 'square', 'triangle', 'diamond', 'wedge', 'star', 'plus', 'hexagon'];
 
 export const colour = (slot) => COLOURS[slot % COLOURS.length];
+// No two of the first 160 classes share both.
 export const shape = (slot) => SHAPES[(slot + Math.floor(slot / COLOURS.length)) % SHAPES.length];
 
 /** The colours of the page, light or dark. @param root the document, or the part that the page is in */
@@ -53,6 +58,12 @@ export function marker(pen, slot, x, y, r, look) {
   pen.stroke();
   pen.fillStyle = colour(slot);
   pen.fill();
+  // Pale colours are seen on white, and dark ones on black.
+  pen.globalAlpha = 0.4;
+  pen.lineWidth = Math.max(r * 0.14, 0.7);
+  pen.strokeStyle = look.ink;
+  pen.stroke();
+  pen.globalAlpha = 1;
 }
 
 export function ring(pen, x, y, r, look, dashed = false) {

@@ -2,13 +2,17 @@
 
 import { get, post } from './api.js';
 import { map, ring, swatch } from './draw.js';
-import { element, features, percent, plural } from './page.js';
+import { ANY, labelButtons, pickClass } from './choosing.js';
+import { exhibit, gallery, markWords, pictureOf, shortName } from './example.js';
+import { element, percent, plural } from './page.js';
 
 const KEYS = [
   ['A', 'accept: take the label that the others say'],
   ['K', 'keep the label: it is not asked again until it changes'],
   ['U', 'take the last answer back'],
+  ['X', 'not this class: put it aside until somebody knows its label'],
   ['1 – 9', 'give it another label'],
+  ANY,
   ['Delete Delete', 'forget it for ever'],
   ['J, Enter', 'the next one'],
 ];
@@ -16,6 +20,7 @@ const KEYS = [
 /** @param {any} studio what all views share @returns a view */
 export function inbox(studio) {
   let found = { suspects: [], silent: 0, judged: 0, kept: 0 };
+  let aside = []; // examples whose labels were refused
   let chosen = null; // an id
   let points = null;
   const done = []; // the last answers, to be taken back
@@ -23,11 +28,16 @@ export function inbox(studio) {
   const right = element('strong', { id: 'inbox-right' });
   const count = element('span', { id: 'inbox-count' });
   const list = element('ol', { class: 'doubts', 'aria-label': 'Suspects, the biggest doubt first' });
+  const asideTitle = element('h2', { hidden: true });
+  const asideList = element('ol', { class: 'doubts', 'aria-label': 'Put aside' });
   const body = element('div', { class: 'doubt card', id: 'doubt', tabindex: 0, 'aria-label': 'The suspect' });
   const view = element('section', { class: 'inbox' },
-    element('div', { class: 'doubts-side' }, element('p', { class: 'card count' }, right, ' right if unseen · ', count), list), body);
+    element('div', { class: 'doubts-side' }, element('p', { class: 'card count' }, right, ' right if unseen · ', count), list, asideTitle, asideList), body);
 
-  const now = () => found.suspects.find((one) => one.id === chosen) ?? found.suspects[0] ?? null;
+  const all = () => [...found.suspects, ...aside];
+  const now = () => all().find((one) => one.id === chosen) ?? all()[0] ?? null;
+  /** The plane is a help where it shows the model. */
+  const mapped = () => studio.state.plane.possible && !studio.state.plane.slice?.misleads && !studio.state.pictures;
 
   /** What is left when no label is suspect. */
   function rest() {
@@ -38,29 +48,35 @@ export function inbox(studio) {
   }
 
   async function load() {
-    const possible = studio.state.plane.possible && studio.state.n > 0;
+    const possible = mapped() && studio.state.n > 0;
     await Promise.all([
       get('/api/suspects?limit=200').then((all) => {
         found = all;
-        chosen = now()?.id ?? null;
-        show();
       }),
+      studio.state.refuses ? get('/api/aside').then((all) => { aside = all.aside; }) : null,
       possible ? get('/api/plane/points').then((all) => { points = all; }) : null,
     ]);
-    if (now() && body.querySelector('canvas.past')) showPlace(now());
-    else showOne();
+    chosen = now()?.id ?? null;
+    show();
   }
 
   function show() {
     const left = found.suspects;
     right.textContent = percent(found.accuracy);
     count.textContent = `${plural(left.length, 'doubt')} left`;
-    list.replaceChildren(...left.slice(0, 60).map((one) => element('li', {}, element('button', {
-      type: 'button', 'aria-current': one.id === chosen ? 'true' : null, onclick: () => pick(one.id),
-    }, swatch(studio.slot(one.label)), element('span', { class: 'name' }, String(one.id)),
-    element('span', { class: 'bar', title: `wrong with a chance of ${percent(one.doubt)}` }, bar(one.doubt))))));
+    const entry = (one, ...more) => element('li', {}, element('button', {
+      type: 'button', 'aria-current': one.id === chosen ? 'true' : null, onclick: () => pick(one.id), title: String(one.id),
+    }, one.shown.kind === 'picture' ? element('img', { src: pictureOf(one.id), alt: '', loading: 'lazy' }) : null, ...more));
+    list.replaceChildren(...left.slice(0, 60).map((one) => entry(one, swatch(studio.slot(one.label)), element('span', { class: 'name' }, nameOf(one)),
+      element('span', { class: 'bar', title: `wrong with a chance of ${percent(one.doubt)}` }, bar(one.doubt)))));
+    asideTitle.hidden = !aside.length;
+    asideTitle.textContent = `Put aside: ${aside.length}`;
+    asideList.replaceChildren(...aside.map((one) => entry(one, element('span', { class: 'name' }, shortName(one.id)), element('span', { class: 'quiet' }, `not ${one.refused.at(-1)}`))));
     showOne();
   }
+
+  /** What a list calls an example: the beginning of its text, or the end of its id. */
+  const nameOf = (one) => (one.shown.kind === 'text' ? one.shown.text.slice(0, 60) : shortName(one.id));
 
   function bar(doubt) {
     const fill = element('i');
@@ -75,42 +91,79 @@ export function inbox(studio) {
         element('p', {}, found.judged ? rest() : 'The model needs examples of two classes.'));
       return;
     }
+    if (one.refused) showAside(one);
+    else showDoubt(one);
+  }
+
+  const button = (key, words, run, kind = '', hint = null) => {
+    const on = hint ? { onmouseenter: hint, onfocus: hint } : {};
+    return element('button', { type: 'button', class: kind, onclick: run, ...on }, element('kbd', {}, key), ` ${words}`);
+  };
+  const forgetting = (one) => button('Delete', studio.armed === one.id ? 'For ever?' : 'Forget', forget, 'end', one.refused ? null : () => preview(null, true));
+
+  function showDoubt(one) {
     const said = (slot, words, label) => element('div', { class: 'said' }, swatch(slot), element('div', {},
       element('span', { class: 'quiet' }, words), element('strong', {}, String(label))));
+    const pictured = one.shown.kind === 'picture';
     body.replaceChildren(...[
       element('h2', {}, `Example ${one.id}`),
       element('div', { class: 'both' }, said(studio.slot(one.label), 'is labelled', one.label),
         element('span', { class: 'arrow', 'aria-hidden': 'true' }, '→'),
         said(studio.slot(one.preferred), `the others say, ${percent(one.probability)}`, one.preferred)),
-      one.contradicting.length ? element('p', { class: 'quiet' }, 'Most against its label: ', one.contradicting.join(', '), '.') : null,
-      element('div', { class: 'beside' }, features(one.features, studio.state.features), points ? element('canvas', { class: 'past', role: 'img', 'aria-label': 'Where it is in the plane' }) : null),
+      element('div', { class: 'beside' }, exhibit(one.id, one.shown), element('div', { class: 'against' }),
+        !pictured && points ? element('canvas', { class: 'past', role: 'img', 'aria-label': 'Where it is in the plane' }) : null),
       element('div', { class: 'row answers' },
-        action('A', `It is ${one.preferred}`, accept, 'primary'),
-        action('K', 'Keep the label', keep),
-        ...studio.classes.map((c, i) => [c, i]).filter(([c]) => c.label !== one.label && c.label !== one.preferred).slice(0, 6)
-          .map(([c, i]) => action(String(i + 1), String(c.label), () => relabel(c.label), '', c.label)),
-        action('Delete', studio.armed === one.id ? 'For ever?' : 'Forget', forget, 'end')),
+        button('A', `It is ${one.preferred}`, accept, 'primary', () => preview(one.preferred)),
+        button('K', `It is ${one.label}: keep`, keep),
+        studio.state.refuses ? button('X', `Not ${one.label}`, refuse) : '',
+        ...labelButtons(studio, { give: relabel, except: [one.label, one.preferred], hint: preview }),
+        forgetting(one)),
       element('p', { class: 'quiet', id: 'whatif' }),
     ].filter(Boolean));
+    showAgainst(one, pictured);
+    if (one.shown.kind === 'text') showWords(one);
     showPlace(one);
+  }
+
+  /** An example whose label was refused: the model does without it until it has another. */
+  function showAside(one) {
+    body.replaceChildren(
+      element('h2', {}, `Example ${one.id}`),
+      element('p', {}, 'It is put aside, since it is not ', element('b', {}, one.refused.join(', not ')), '. The model does without it until it has another label.'),
+      element('div', { class: 'beside' }, exhibit(one.id, one.shown)),
+      element('div', { class: 'row answers' }, ...labelButtons(studio, { give: relabel, except: one.refused }), forgetting(one)));
+  }
+
+  /** The examples that speak most against the label: as pictures, or by name. */
+  async function showAgainst(one, pictured) {
+    const place = body.querySelector('.against');
+    const title = element('h3', {}, `These say ${one.preferred}`);
+    if (!pictured) {
+      if (one.contradicting.length) place.replaceChildren(title, element('p', { class: 'quiet' }, one.contradicting.join(', ')));
+      return;
+    }
+    const { against } = await get(`/api/against?id=${encodeURIComponent(JSON.stringify(one.id))}`).catch(() => ({ against: [] }));
+    if (against.length && place.isConnected) place.replaceChildren(title, gallery(against, (each) => String(each.label)));
+  }
+
+  /** Which words speak for what the others say. */
+  async function showWords(one) {
+    const place = body.querySelector('.beside');
+    const { words } = await get(`/api/words?id=${encodeURIComponent(JSON.stringify(one.id))}`).catch(() => ({ words: [] }));
+    if (place.isConnected) markWords(place, one.shown.text, words);
   }
 
   /** Where the suspect is: ringed, and with a dashed ring those that contradict it. */
   function showPlace(one) {
     const canvas = body.querySelector('canvas.past');
-    if (!canvas || !studio.state.plane.bounds) return;
+    if (!canvas || !points || !studio.state.plane.bounds) return;
     const slotOf = (i) => studio.slot(points.labels[i]);
     const { pen, place, look } = map(canvas, studio.state.plane.bounds, points, slotOf);
     for (const id of one.contradicting) ring(pen, ...place(points.ids.indexOf(id)), 10, look, true);
     ring(pen, ...place(points.ids.indexOf(one.id)), 12, look);
   }
 
-  function action(key, words, run, kind = '', label = null) {
-    const hint = () => preview(label ?? (run === accept ? now().preferred : null), run === forget);
-    return element('button', { type: 'button', class: kind, onclick: run, onmouseenter: hint, onfocus: hint }, element('kbd', {}, key), ` ${words}`);
-  }
-
-  async function preview(label, gone) {
+  async function preview(label, gone = false) {
     const one = now();
     if (label == null && !gone) return;
     const asked = gone ? { verb: 'forget', ids: [one.id] } : { verb: 'relabel', ids: [one.id], y: label };
@@ -131,7 +184,7 @@ export function inbox(studio) {
 
   /** The suspect after this one, which is about to leave. */
   function following(one) {
-    const left = found.suspects;
+    const left = all();
     return left[left.indexOf(one) + 1]?.id ?? null;
   }
 
@@ -158,11 +211,29 @@ export function inbox(studio) {
     return true;
   }
 
-  const accept = () => now() && relabel(now().preferred);
+  const accept = () => now()?.preferred != null && relabel(now().preferred);
+
+  /** It is not what it is labelled, and nobody says what it is: it is put aside. */
+  function refuse() {
+    const one = now();
+    if (!one || one.refused || !studio.state.refuses) return;
+    const answer = { id: one.id };
+    chosen = following(one);
+    done.push(answer);
+    studio.act({ verb: 'refuse', ids: [one.id] }, () => `${one.id} is not ${one.label}: it is put aside.`)
+      .then((found) => { answer.number = found?.number; });
+  }
+
+  async function any() {
+    const one = now();
+    if (!one) return;
+    const label = await pickClass(studio, { title: `What is ${shortName(one.id)}?`, except: one.refused ?? [one.label] });
+    if (label != null) relabel(label);
+  }
 
   function keep() {
     const one = now();
-    if (!one) return;
+    if (!one || one.refused) return;
     chosen = following(one);
     done.push({ id: one.id, kept: true });
     studio.act({ verb: 'keep', ids: [one.id] }, () => `${one.id} stays ${one.label}.`);
@@ -170,7 +241,7 @@ export function inbox(studio) {
 
   function next() {
     const one = now();
-    if (one) pick(following(one) ?? found.suspects[0].id);
+    if (one) pick(following(one) ?? all()[0].id);
   }
 
   function forget() {
@@ -187,6 +258,8 @@ export function inbox(studio) {
     if (lower === 'u') return back();
     if (lower === 'a') accept();
     else if (lower === 'k') keep();
+    else if (lower === 'x') refuse();
+    else if (lower === 'l') any();
     else if (lower === 'j' || (event.key === 'Enter' && event.target === body)) next();
     else if (event.key === 'Delete' || event.key === 'Backspace') forget();
     else if (/^[1-9]$/.test(event.key)) {
@@ -196,5 +269,5 @@ export function inbox(studio) {
     return true;
   }
 
-  return { name: 'inbox', title: 'Inbox', shortcut: 'i', element: view, keys: KEYS, load, key, armed: showOne };
+  return { name: 'inbox', title: 'Inbox', shortcut: 'i', element: view, keys: KEYS, load, key, armed: showOne, busy: () => `Asking of each of ${plural(studio.state.n)} what the others say …` };
 }

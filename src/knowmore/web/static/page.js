@@ -16,12 +16,12 @@ export function element(tag, attributes = {}, ...children) {
 
 const NARROW = '\u202f';
 export const percent = (share) => (share == null ? '–' : `${(100 * share).toFixed(share === 1 ? 0 : 1)}${NARROW}%`);
-export const plural = (count, word = 'example') => `${count} ${word}${count === 1 ? '' : 's'}`;
+export const plural = (count, word = 'example', more = `${word}s`) => `${count.toLocaleString('en')} ${count === 1 ? word : more}`;
 
 /** What an entry of the journal did. */
-export const about = ({ verb, count, id, label }) => (id == null ? `${verb} of ${plural(count)}` : `${verb} ${id}, ${label}`);
+export const about = ({ verb, count, id, label }) => (id == null ? `${verb} of ${plural(count)}` : `${verb} ${id}, ${verb === 'refuse' ? 'not ' : ''}${label}`);
 
-export const classes = (count) => `${count} class${count === 1 ? '' : 'es'}`;
+export const classes = (count) => plural(count, 'class', 'classes');
 
 /** Ask for the name of a class that may be new. @returns {Promise<string | number | null>} */
 export async function askClass(studio) {
@@ -32,13 +32,4 @@ export async function askClass(studio) {
   const given = await studio.ask({ title: 'A new class', name, yes: 'Make it' });
   if (!given) return null;
   return numbers.length ? Number(given) : given;
-}
-
-/** The first features of an example, and how many there are besides. */
-export function features(values, count) {
-  const shown = Object.entries(values);
-  const rows = shown.map(([name, value]) =>
-    element('tr', {}, element('th', { scope: 'row' }, name), element('td', {}, String(Number(value.toPrecision(5))))));
-  const more = count > shown.length ? element('caption', {}, `and ${count - shown.length} more`) : null;
-  return element('table', {}, more, element('tbody', {}, ...rows));
 }

@@ -2,6 +2,7 @@
 
 import { editSeen, field as askField, get, movedField, post } from './api.js';
 import { askClass, element, percent, plural } from './page.js';
+import { ANY, pickClass } from './choosing.js';
 import { contour, deepest, fieldImage, hatch, marker, paintImage, region, ring, smoothed, sprite, swatch, theme } from './draw.js';
 
 const GRID = 96;
@@ -18,6 +19,7 @@ const KEYS = [
   ['drag', 'move an example; drag the empty plane to look elsewhere, wheel to zoom'],
   ['1 – 9', 'relabel the chosen example, or choose the class of the next ones'],
   ['N', 'a new class, for the chosen example or the next ones'],
+  ANY,
   ['Delete Delete', 'forget the chosen example for ever (or right-click)'],
   ['arrows', 'move the cross; with Shift further'],
   ['Enter', 'choose the example at the cross, or add one there'],
@@ -73,29 +75,37 @@ export function plane(studio, signal) {
   const classes = element('div', { class: 'classes', role: 'radiogroup', 'aria-label': 'Class of the next example' });
   const detail = element('div', { class: 'chosen' });
   const detailCard = element('section', { class: 'card', hidden: true }, element('h2', {}, 'Chosen example'), detail);
-  const noise = slider('Noise', 'noise', -4, 1);
-  const width = slider('Length scale', 'length_scale', -3, 1);
+  const noise = slider('Noise', 'noise', -4, 1, 'How little a single label counts: more noise, smoother borders');
+  const width = slider('Length scale', 'length_scale', -3, 1, 'How far an example speaks for what is around it');
   const checks = ['variance', 'unknown', 'errors'].map((name) => check(name));
+  const slice = element('p', { class: 'quiet', id: 'slice', hidden: true });
+  const misled = element('div', { class: 'card misled', hidden: true });
+  let anyway = false; // whether somebody wants to see a slice that misleads
+  const every = element('button', { type: 'button', id: 'all-classes', class: 'all-classes', onclick: any }, element('kbd', {}, 'L'), ' Find a class …');
   const view = element('section', { class: 'plane' },
-    element('div', { class: 'stage' }, frame, line),
+    element('div', { class: 'stage' }, misled, frame, line, slice),
     element('div', { class: 'panel' },
       element('section', { class: 'card' }, figures),
       element('section', { class: 'card' }, element('h2', {}, 'Classes'), classes,
-        element('button', { type: 'button', id: 'new-class', onclick: newClass }, element('kbd', {}, 'N'), ' New class')),
+        element('div', { class: 'row' }, every, element('button', { type: 'button', id: 'new-class', onclick: newClass }, element('kbd', {}, 'N'), ' New class'))),
       detailCard,
       element('section', { class: 'card' }, element('h2', {}, 'Settings'), noise.element, width.element),
       element('section', { class: 'card' }, element('h2', {}, 'Layers'), element('div', { class: 'checks' }, ...checks)),
       scenes));
 
   function check(name) {
-    const words = { variance: ['Lines of equal variance', 'V'], unknown: ['“I don’t know”', 'D'], errors: ['Wrong if unseen, ringed', 'E'] }[name];
+    const words = {
+      variance: ['Lines of equal doubt', 'V', 'Where the model is as unsure: lines of equal variance'],
+      unknown: ['“I don’t know”', 'D', 'Hatched: unlike all that the model has seen'],
+      errors: ['Wrong if unseen, ringed', 'E', 'What the others would call by another name, had the model not seen it'],
+    }[name];
     const box = element('input', { type: 'checkbox', checked: true, onchange: () => { layers[name] = box.checked; paint(); } });
-    const label = element('label', {}, box, words[0], element('kbd', {}, words[1]));
+    const label = element('label', { title: words[2] }, box, words[0], element('kbd', {}, words[1]));
     label.box = box;
     return label;
   }
 
-  function slider(title, name, from, to) {
+  function slider(title, name, from, to, hint) {
     const input = element('input', { type: 'range', min: 100 * from, max: 100 * to, step: 1, id: `set-${name}`, name });
     const output = element('output', { for: input.id });
     input.addEventListener('input', () => {
@@ -106,7 +116,7 @@ export function plane(studio, signal) {
       trying.next = null;
       studio.act({ verb: 'settings', [name]: log.from(input.value) }, () => `${title} is ${short(log.from(input.value))}.`);
     });
-    const made = element('div', { class: 'slider' }, element('label', { for: input.id }, title), output, input);
+    const made = element('div', { class: 'slider', title: hint }, element('label', { for: input.id }, title), output, input);
     return {
       element: made,
       input,
@@ -117,6 +127,20 @@ export function plane(studio, signal) {
         output.textContent = short(value);
       },
     };
+  }
+
+  /** How much of the model the plane shows, and nothing of it where that would mislead. */
+  function showSlice({ plane: { slice: part }, features }) {
+    const hides = !!part?.misleads && !anyway;
+    [misled.hidden, slice.hidden, frame.hidden, line.hidden] = [!hides, !part || hides, hides, hides];
+    if (!part) return;
+    const seen = `two directions through ${features.toLocaleString('en')} features, which hold ${percent(part.share)} of the differences between the examples`;
+    slice.textContent = `This is a slice: ${seen}. The model answers in it as it answers of the examples themselves for ${percent(part.agreement)} of them.`;
+    slice.classList.toggle('end', !!part.misleads);
+    if (!hides) return;
+    misled.replaceChildren(element('h2', {}, 'A picture of this model would mislead'),
+      element('p', {}, `The plane shows only a slice: ${seen}. For ${percent(1 - part.agreement)} of the examples the colours would not be what the model says of them. The other views show it as it is.`),
+      element('button', { type: 'button', id: 'anyway', onclick: () => { anyway = true; showSlice(studio.state); side = 0; paint(); } }, 'Show the slice all the same'));
   }
 
   // -- places ----------------------------------------------------------------------------------
@@ -371,6 +395,7 @@ export function plane(studio, signal) {
     }
     const value = (words) => element('b', {}, words);
     const ms = (time) => `${time < 10 ? time.toFixed(1) : Math.round(time)} ms`;
+    line.title = 'How long the model took to follow the last edit, and a fit from scratch; how far their scores differ at most';
     line.replaceChildren('update ', value(ms(update)));
     if (refit != null) {
       line.append(', refit ', value(ms(refit)), ', difference ', value(difference ? difference.toExponential(0) : '0'));
@@ -438,6 +463,7 @@ export function plane(studio, signal) {
   function changed(state) {
     if (!state.plane.possible) return;
     scenes.hidden = state.plane.by !== 'features';
+    showSlice(state);
     look_home(state);
     const all = studio.classes;
     if (!all.some((one) => one.label === current)) current = all[0].label;
@@ -462,7 +488,7 @@ export function plane(studio, signal) {
     },
     i < 9 ? element('kbd', {}, String(i + 1)) : element('span', {}), swatch(one.slot),
     element('span', { class: 'name' }, String(one.label)), element('span', { class: 'count' }, String(one.count)),
-    element('span', { class: 'share', title: 'right if unseen' }, one.loo_accuracy == null ? '' : `${Math.round(100 * one.loo_accuracy)} %`))));
+    element('span', { class: 'share', title: 'how many the model would name rightly, had it not seen them' }, one.loo_accuracy == null ? '' : `${Math.round(100 * one.loo_accuracy)} %`))));
   }
 
   function roving(event) {
@@ -474,6 +500,25 @@ export function plane(studio, signal) {
     classes.querySelector('[aria-checked=true]').focus();
     event.preventDefault();
     event.stopPropagation();
+  }
+
+  /** Any class, of the chosen example or of the next ones. */
+  async function any() {
+    const id = chosen;
+    const i = id == null ? -1 : indexOf(id);
+    const label = await pickClass(studio, i < 0 ? { title: 'Class of the next example' } : { title: `What is ${id}?`, except: [points.labels[points.class[i]]] });
+    if (label == null) return;
+    if (i < 0) takeUp(label);
+    else relabel(id, label);
+  }
+
+  /** The class of the next examples, which may be new. */
+  function takeUp(label) {
+    if (!studio.classes.some((one) => one.label === label)) studio.offer(label);
+    current = label;
+    changed(studio.state);
+    studio.say(`The next example is ${label}.`);
+    classes.querySelector('[aria-checked=true]')?.scrollIntoView({ block: 'nearest' });
   }
 
   function choose(label) {
@@ -551,15 +596,10 @@ export function plane(studio, signal) {
   async function newClass() {
     const label = await askClass(studio);
     if (label == null) return;
-    if (!studio.classes.some((one) => one.label === label)) studio.offer(label);
-    current = label;
-    changed(studio.state);
-    if (chosen != null) {
-      relabel(chosen, label);
-      return;
-    }
-    studio.say(`The next example is ${label}.`);
-    top.focus();
+    const id = chosen;
+    takeUp(label);
+    if (id == null) top.focus();
+    else relabel(id, label);
   }
 
   async function scene(name, title) {
@@ -576,10 +616,12 @@ export function plane(studio, signal) {
     select(points.ids[i]);
     const id = chosen;
     const own = points.labels[points.class[i]];
-    const items = studio.classes.filter((one) => one.label !== own).map((one) => element('button', {
+    const others = studio.classes.filter((one) => one.label !== own);
+    const items = others.slice(0, 9).map((one) => element('button', {
       type: 'button', role: 'menuitem', onclick: () => relabel(id, one.label),
       onmouseenter: () => preview(id, one.label), onfocus: () => preview(id, one.label),
-    }, swatch(one.slot), `Relabel as ${one.label}`));
+    }, swatch(one.slot), element('span', { class: 'name' }, `Relabel as ${one.label}`)));
+    items.push(element('button', { type: 'button', role: 'menuitem', onclick: () => { closeMenu(); any(); } }, others.length > 9 ? `All ${plural(others.length, 'class', 'classes')} …` : 'Another class …'));
     items.push(element('button', {
       type: 'button', role: 'menuitem', class: 'end', onclick: () => { studio.armed = id; forget(); closeMenu(); },
       onmouseenter: () => preview(id, null), onfocus: () => preview(id, null),
@@ -730,6 +772,7 @@ export function plane(studio, signal) {
     else if (name === 'Escape') escape();
     else if (/^[1-9]$/.test(name)) number(name);
     else if (lower === 'n') newClass();
+    else if (lower === 'l') any();
     else if (lower in toggles) checks[toggles[lower]].box.click();
     else if (lower === 'c') compare();
     else if (lower === 'f') fit();

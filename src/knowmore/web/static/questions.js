@@ -2,11 +2,15 @@
 
 import { get, post } from './api.js';
 import { map, ring, swatch } from './draw.js';
-import { askClass, element, features, percent, plural } from './page.js';
+import { ANY, labelButtons, pickClass } from './choosing.js';
+import { exhibit } from './example.js';
+import { askClass, element, percent, plural } from './page.js';
 
 const KEYS = [
   ['1 – 9', 'it is of this class'],
+  ANY,
   ['N', 'it is of a new class'],
+  ['X', 'it is not what the model takes it for'],
   ['J', 'skip it for now'],
   ['O', 'open a table without labels'],
 ];
@@ -35,7 +39,7 @@ export function questions(studio) {
     element('div', { class: 'card coming-card' }, element('h2', {}, 'Then perhaps'), coming), chooser), body);
 
   async function load() {
-    const possible = studio.state.plane.possible && studio.state.n > 0;
+    const possible = studio.state.plane.possible && !studio.state.plane.slice?.misleads && !studio.state.pictures && studio.state.n > 0;
     const skip = [...skipped];
     try {
       [found, points] = await Promise.all([
@@ -56,7 +60,7 @@ export function questions(studio) {
     count.textContent = pool ? `${pool.rows - pool.left} of ${pool.rows} answered` : 'no pool yet';
     coming.parentElement.hidden = !found.next?.length;
     coming.replaceChildren(...(found.next ?? []).map((one) => element('li', {},
-      element('span', { class: 'name' }, String(one.id)), element('span', { class: 'quiet' }, one.drop == null ? '' : `−${short(one.drop)}`))));
+      element('span', { class: 'name' }, String(one.id)), element('span', { class: 'quiet', title: 'what its label takes off the variance of the pool' }, one.drop == null ? '' : `−${short(one.drop)}`))));
     curve.replaceChildren(...drawn(found.curve));
     showQuestion();
   }
@@ -67,18 +71,37 @@ export function questions(studio) {
       body.replaceChildren(...nothing(pool));
       return;
     }
-    const drop = one.drop == null ? [] : [element('p', { class: 'falls' }, 'Its label takes ', element('strong', { id: 'drop' }, short(one.drop)),
-      ` of ${short(one.variance)} off the variance of the pool, whatever it is${one.settled ? '.' : ', at the length scale of now: the first 32 examples move it.'}`)];
+    const guess = one.chances?.[0]?.label;
+    const src = `/api/pool/picture?name=${encodeURIComponent(one.id)}`;
     body.replaceChildren(
       element('h2', {}, 'What is ', element('b', { id: 'question-id' }, String(one.id)), '?'),
-      element('p', { class: 'quiet', id: 'reason' }, `${one.reason}.${found.among < pool.open ? ` Chosen among ${found.among} of ${pool.open} rows.` : ''}`),
-      ...drop,
+      element('p', { id: 'why-this' }, why(one)),
       element('div', { class: 'row answers' },
-        ...studio.classes.slice(0, 9).map((c, i) => button(String(i + 1), String(c.label), () => answer(c.label), swatch(c.slot))),
-        button('N', 'New class', newClass), button('J', 'Skip', skip)),
-      element('div', { class: 'beside' }, one.picture ? picture(one) : features(one.features, studio.state.features), element('div', { class: 'said-of' }, chances(one),
-        one.place && points ? element('canvas', { class: 'past', role: 'img', 'aria-label': 'Where it is in the plane' }) : null)));
+        ...labelButtons(studio, { give: answer, except: one.refused }),
+        button('N', 'New class', newClass), guess == null ? null : button('X', `Not ${guess}`, refuse), button('J', 'Skip', skip)),
+      element('div', { class: 'beside' }, exhibit(one.id, one.shown, src), element('div', { class: 'said-of' }, chances(one),
+        one.place && points ? element('canvas', { class: 'past', role: 'img', 'aria-label': 'Where it is in the plane' }) : null)),
+      numbers(one, pool));
     showPlace(one);
+  }
+
+  /** Why it is asked, in words that need no book. */
+  function why(one) {
+    if (one.criterion == null) return 'The model knows nothing yet: begin anywhere.';
+    const [first, second] = one.chances ?? [];
+    const torn = second && `The model hesitates between ${first.label} and ${second.label}.`;
+    if (one.criterion !== 'reduction' || one.alike == null) return torn || 'It is unlike all that the model knows.';
+    const alike = one.alike ? `: it resembles ${plural(one.alike, 'other')} that nobody has labelled.` : ', though it resembles no other row that nobody has labelled.';
+    return `Labelling this one would teach the model most${alike} ${torn || ''}`;
+  }
+
+  /** The exact numbers behind the words. */
+  function numbers(one, pool) {
+    const drop = one.drop == null ? [] : [element('p', { class: 'falls' }, 'Its label takes ', element('strong', { id: 'drop' }, short(one.drop)),
+      ` of ${short(one.variance)} off the variance of the pool, whatever it is${one.settled ? '.' : ', at the length scale of now: the first 128 examples move it.'}`),
+    one.alike == null ? null : element('p', {}, `${plural(one.alike, 'row')} would lose a tenth of ${one.alike === 1 ? 'its' : 'their'} variance or more: these it resembles.`)];
+    return element('details', { class: 'quiet' }, element('summary', {}, 'In numbers'),
+      element('p', { id: 'reason' }, `${one.reason}.${found.among < pool.open ? ` Chosen among ${found.among} of ${pool.open} rows.` : ''}`), ...drop);
   }
 
   function nothing(pool) {
@@ -87,10 +110,6 @@ export function questions(studio) {
     element('p', {}, element('code', {}, `knowmore studio ${studio.state.name} --pool TABLE|FOLDER`))];
     if (!pool.left) return [element('h2', {}, 'Every row of the pool has a label'), element('p', {}, 'The model holds all of them.')];
     return [element('h2', {}, `${plural(pool.left, 'row')} skipped`), element('div', { class: 'row' }, button('J', 'Ask about them again', skip))];
-  }
-
-  function picture(one) {
-    return element('img', { class: 'asked', src: `/api/pool/picture?name=${encodeURIComponent(one.id)}`, alt: `The picture ${one.id}` });
   }
 
   function chances(one) {
@@ -132,6 +151,23 @@ export function questions(studio) {
     if (label != null) await answer(label);
   }
 
+  async function any() {
+    const one = found.question;
+    if (!one) return;
+    const label = await pickClass(studio, { title: `What is ${one.id}?`, except: one.refused ?? [] });
+    if (label != null) await answer(label);
+  }
+
+  /** It is not what the model takes it for: another guess. */
+  async function refuse() {
+    const one = found.question;
+    const label = one?.chances?.[0]?.label;
+    if (label == null) return;
+    const failed = await post('/api/refuse', { row: one.id, label }).then(() => null, (error) => error.message);
+    await studio.refresh();
+    studio.say(failed ?? `${one.id} is not ${label}.`);
+  }
+
   function skip() {
     if (found.question) {
       skipped.add(found.question.id);
@@ -157,6 +193,8 @@ export function questions(studio) {
     const lower = event.key.toLowerCase();
     if (lower === 'j') skip();
     else if (lower === 'n') newClass();
+    else if (lower === 'l') any();
+    else if (lower === 'x') refuse();
     else if (lower === 'o') file.click();
     else if (/^[1-9]$/.test(event.key)) {
       const one = studio.classes[Number(event.key) - 1];

@@ -112,7 +112,31 @@ export class Studio {
     return this.#loading;
   }
 
+  /** Say what takes long, if it does. @param words what is waited for @returns a function that ends it */
+  waiting(words, after = 300) {
+    const place = this.find('busy');
+    const begin = setTimeout(() => {
+      this.find('busy-words').textContent = words;
+      place.hidden = false;
+      this.find('main').setAttribute('aria-busy', 'true');
+    }, after);
+    return () => {
+      clearTimeout(begin);
+      place.hidden = true;
+      this.find('main').removeAttribute('aria-busy');
+    };
+  }
+
   async #load() {
+    const end = this.waiting(this.view?.busy?.() ?? `Looking at ${plural(this.state.n)} …`);
+    try {
+      await this.#loadAll();
+    } finally {
+      end();
+    }
+  }
+
+  async #loadAll() {
     do {
       this.#again = false;
       try {
@@ -167,7 +191,7 @@ export class Studio {
   async #act(body, words) {
     const before = this.state.number;
     try {
-      const answer = await (this.view.edit ?? edit)(body);
+      const answer = await ((body.verb !== 'tune' && this.view.edit) || edit)(body);
       // An edit may have several entries, and an undo has none.
       for (let one = before + 1; one <= answer.number; one += 1) this.#own.add(one);
       this.#own.add(answer.number);
@@ -183,6 +207,27 @@ export class Studio {
   }
 
   /** An event of the stream: an edit of this page, or of somebody else. */
+  /** Look for better settings; the bar follows. */
+  async tune() {
+    const before = this.state.number;
+    const end = this.waiting('Looking for better settings …', 0);
+    let done = false;
+    (async () => {
+      while (!done) {
+        await new Promise((soon) => setTimeout(soon, 400));
+        const { doing, share } = await get('/api/progress').catch(() => ({}));
+        if (!done && doing) this.find('busy-words').textContent = `${doing}${share == null ? '' : `: ${Math.round(100 * share)} %`} …`;
+      }
+    })();
+    const words = (answer) => (answer.number === before ? 'No better settings were found: all stays as it was.' : 'Better settings were found; U takes them back.');
+    try {
+      return await this.act({ verb: 'tune' }, words);
+    } finally {
+      done = true;
+      end();
+    }
+  }
+
   async heard({ number, verb, count }) {
     await this.#acting;
     if (number === this.state.number || this.#own.has(number)) return;
@@ -323,6 +368,7 @@ export class Studio {
     this.find('tabs').append(...this.views.map((one) => one.tab));
     this.find('main').append(...this.views.map((one) => one.element));
     this.show(state);
+    this.find('loading')?.remove();
     this.find('undo').addEventListener('click', () => this.undo());
     this.find('redo').addEventListener('click', () => this.redo());
     this.find('help').addEventListener('click', () => this.#showKeys());

@@ -1,6 +1,7 @@
 // The table: every example with its columns, sorted, searched and filtered by the studio, page by page.
 
 import { post } from './api.js';
+import { ANY, labelButtons, pickClass } from './choosing.js';
 import { swatch } from './draw.js';
 import { askClass, element, plural } from './page.js';
 
@@ -9,6 +10,7 @@ const KEYS = [
   ['Page up, Page down', 'the page before, the next one'],
   ['Home, End', 'the first page, the last one'],
   ['1 – 9, N', 'relabel the chosen example, with a new class'],
+  ANY,
   ['Delete Delete', 'forget it for ever'],
   ['/', 'search; Enter or Escape leads back'],
   ['[ ]', 'other columns'],
@@ -103,7 +105,7 @@ export function table(studio) {
     forth.disabled = to >= found.found;
     options(label, [['', 'all'], ...studio.classes.map((one, i) => [String(i), String(one.label)])], studio.classes.findIndex((one) => one.label === wanted.label));
     options(who, [['', 'everyone'], ...found.contributors.map((one) => [`.${one}`, one || 'nobody'])], wanted.contributor == null ? -1 : found.contributors.indexOf(wanted.contributor));
-    head.replaceChildren(element('tr', {}, ...OWN.map(([name, title]) => column(name, title)), ...found.columns.map((name, i) => column(wanted.first + i, name)), more()));
+    head.replaceChildren(element('tr', {}, ...OWN.map(([name, title]) => column(name, title)), prose(), ...found.columns.map((name, i) => column(wanted.first + i, name)), more()));
     rows.replaceChildren(...found.rows.map(row));
     grid.setAttribute('aria-rowcount', String(found.found + 1));
     choose(at);
@@ -119,6 +121,8 @@ export function table(studio) {
     return element('th', { scope: 'col', 'aria-sort': sorted ? (wanted.down ? 'descending' : 'ascending') : 'none', class: typeof sort === 'number' ? 'number' : '' },
       element('button', { type: 'button', 'data-sort': sort, onclick: () => sortBy(sort) }, title, element('span', { 'aria-hidden': 'true' }, sorted ? (wanted.down ? ' ↓' : ' ↑') : '')));
   }
+
+  const prose = () => (found.rows.some((one) => one.text != null) ? element('th', { scope: 'col' }, 'text') : null);
 
   function more() {
     const count = found.columns.length;
@@ -136,6 +140,7 @@ export function table(studio) {
       element('td', { class: 'text' }, mark(one.predicted), one.predicted == null ? '' : String(one.predicted)),
       element('td', { class: `text ${one.unseen ?? ''}` }, said),
       element('td', { class: 'text' }, one.contributor ?? ''),
+      one.text == null ? null : element('td', { class: 'text prose', title: one.text }, one.text),
       ...one.values.map((value) => element('td', {}, String(Number(value.toPrecision(5))))));
   }
 
@@ -154,9 +159,9 @@ export function table(studio) {
 
   function showActions() {
     const one = chosen();
-    const button = (key, text, run, kind = '', mark = null) => element('button', { type: 'button', class: kind, onclick: run }, element('kbd', {}, key), mark, ` ${text}`);
+    const button = (key, text, run, kind = '') => element('button', { type: 'button', class: kind, onclick: run }, element('kbd', {}, key), ` ${text}`);
     actions.replaceChildren(...(one ? [element('span', { id: 'chosen-row' }, `${one.id}:`),
-      ...studio.classes.slice(0, 9).map((c, i) => [c, i]).filter(([c]) => c.label !== one.label).map(([c, i]) => button(String(i + 1), String(c.label), () => relabel(c.label), '', swatch(c.slot))),
+      ...labelButtons(studio, { give: relabel, except: [one.label] }),
       button('N', 'New class', newClass), button('Delete', studio.armed === one.id ? 'For ever?' : 'Forget', forget, 'end')] : [element('span', { class: 'quiet' }, 'There is no such example.')]));
   }
 
@@ -170,6 +175,12 @@ export function table(studio) {
   async function newClass() {
     if (!chosen()) return;
     const to = await askClass(studio);
+    if (to != null) relabel(to);
+  }
+
+  async function any() {
+    const one = chosen();
+    const to = one && await pickClass(studio, { title: `What is ${one.id}?`, except: [one.label] });
     if (to != null) relabel(to);
   }
 
@@ -219,7 +230,7 @@ export function table(studio) {
     const run = {
       ArrowUp: () => step(-1), ArrowDown: () => step(1), PageUp: () => turn(-1), PageDown: () => turn(1),
       Home: () => turn(0, 'begin'), End: () => turn(0, 'end'), Delete: forget, Backspace: forget,
-      '/': () => search.focus(), '[': () => shift(-1), ']': () => shift(1), n: newClass, N: newClass,
+      '/': () => search.focus(), '[': () => shift(-1), ']': () => shift(1), n: newClass, N: newClass, l: any, L: any,
     }[event.key];
     const number = /^[1-9]$/.test(event.key);
     const one = number ? studio.classAt(event.key) : null;
