@@ -134,8 +134,8 @@ def show_words(found: WordsExplanation, count: int, as_json: bool) -> None:
 def brief(text: str | None, most: int = 60) -> str:
     """The beginning of a text on one line, without what a terminal would obey.
 
-    >>> brief("Two\n  lines"), brief("long " * 3, 8), brief("\x1b[2J")
-    ('Two lines', 'long ...', '\\x1b[2J')
+    >>> brief("Two\\n  lines"), brief("long " * 3, 8), brief("\\x1b[2J")
+    ('Two lines', 'long ...', '\\\\x1b[2J')
     """
     words = " ".join((text or "")[: 4 * most].split()).translate(_VISIBLE)
     return words if len(words) <= most else f"{words[: most - 3]}..."

@@ -17,7 +17,15 @@ from knowmore.errors import InvalidInput, MissingData, UnknownId
 from knowmore.estimators import unnamed
 from knowmore.store import Store
 from knowmore.workbench.describing import Describer, text_of
-from knowmore.workbench.model import describer_of, label_named, meant, noted, same_id, wanted
+from knowmore.workbench.model import (
+    check_source,
+    describer_of,
+    label_named,
+    meant,
+    noted,
+    same_id,
+    wanted,
+)
 from knowmore.workbench.sources import single_row
 
 # Each word takes another vector: a text of more different words is explained by these.
@@ -66,6 +74,8 @@ def explain_words(store: Store, what: str, label: str | None = None) -> WordsExp
     what : the id of an example, or a text: see `one_row`
     label : the class to explain; None for the predicted one
     """
+    if "texts" not in noted(store):
+        raise InvalidInput("The model has learnt no texts, so it has no words to explain.")
     wanted_label = None if label is None else label_named(store, label)
     return words_of_text(store, text_named(store, what), wanted_label)
 
@@ -89,8 +99,7 @@ def text_named(store: Store, what: str) -> str:
             f"{what!r} is neither the id of an example nor a file, and one word is no text. Give "
             f'one of these, or the text as JSON: {{"text": "..."}}.{meant(what, held)}'
         ) from None
-    if source.holds != "texts":
-        raise InvalidInput(f"{what!r} holds {source.holds}, but the model has learnt texts.")
+    check_source(store, source)
     return str(block.X[0])
 
 
@@ -105,8 +114,7 @@ def words_of_text(
     from knowmore.texts import words_of
 
     describer = describer_of(store)
-    if describer is None or "texts" not in noted(store):
-        raise InvalidInput("The model has learnt no texts, so it has no words to explain.")
+    assert describer is not None
     places = words_of(text)
     tried = dict([*places.items()][:MOST])
     rest = [_without(text, spans) for spans in tried.values()]
