@@ -23,6 +23,7 @@ from knowmore.workbench.describing import text_of as text_of
 from knowmore.workbench.learning import LearnOptions as LearnOptions
 from knowmore.workbench.learning import Learnt as Learnt
 from knowmore.workbench.learning import learn as learn
+from knowmore.workbench.making import TEXT_KERNEL as TEXT_KERNEL
 from knowmore.workbench.making import made as made
 from knowmore.workbench.making import make as make
 from knowmore.workbench.model import check_same_features as check_same_features

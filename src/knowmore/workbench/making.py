@@ -26,6 +26,8 @@ from knowmore.workbench.sources import Source, Wanted, open_source
 if TYPE_CHECKING:
     from knowmore.workbench.sources.records import Holds
 
+# The kernel of models of texts. All their vectors have length one, which settles it (decision 31).
+TEXT_KERNEL = Matern(1.0, nu=1.5)
 # Notes of a store by name, and the arrays that they speak of: as `Store.set_notes` takes them.
 Notes = tuple[dict[str, Any], dict[str, Any]]
 
@@ -126,12 +128,8 @@ def _features_of(path: Path, *, own: bool) -> Notes:
 
 @contextmanager
 def made(path: Path, holds: Holds = "numbers") -> Iterator[Store]:
-    """A new model of such records; if the block raises before anything was learnt, there is none.
-
-    Vectors of texts all have length one, which settles the kernel: see decision 31.
-    """
-    kernel = Matern(1.0, nu=1.5) if holds == "texts" else None
-    store = knowmore.open(path, knowmore.GPClassifier(kernel))
+    """A new model; if the block raises before anything was learnt, there is none."""
+    store = knowmore.open(path, knowmore.GPClassifier(TEXT_KERNEL if holds == "texts" else None))
     try:
         with store:
             yield store
