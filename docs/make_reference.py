@@ -20,6 +20,7 @@ PACKAGES = (
     "knowmore.insight",
     "knowmore.kernels",
     "knowmore.images",
+    "knowmore.texts",
     "knowmore.semantics",
     "knowmore.distributed",
     "knowmore.export",

@@ -17,6 +17,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 
 import knowmore
 from knowmore import GPClassifier
@@ -41,6 +42,7 @@ _SETS: dict[Callable[[], Prose], tuple[int, int]] = {
     mails: (200, 400),
     glosses: (40, 40),
 }
+_QUICK = 12, 10
 # How many classes are known before the others arrive, one by one, with so few texts each.
 _FIRST, _FEW = 2, 20
 _WRONG = (0.05, 0.2)
@@ -57,7 +59,7 @@ def _vectors(model: str | None, source: Callable[[], Prose]) -> tuple[Prose, Arr
 
 def run(*, seed: int = 0, quick: bool = False, progress: Progress = silent) -> Practice:
     """All questions for each set, by words and by letters; `quick`: one set, two splits."""
-    sets = dict([*_SETS.items()][:1]) if quick else _SETS
+    sets = {fortunes: _QUICK} if quick else _SETS
     # The usual vectors, and those without a model of words.
     models = [*dict.fromkeys([Describer.usual().model, None])][: 1 if quick else None]
     cases = [(source, sizes, model) for source, sizes in sets.items() for model in models]
@@ -85,6 +87,8 @@ def _rows(
     progress(0.0, "reading")
     prose, X = _vectors(model, source)
     where = _named(prose, model)
+    # Peers begin anew at each arrival, which takes long: the usual vectors are enough.
+    arrive_one_by_one = len(np.unique(prose.labels)) > _FIRST and model == Describer.usual().model
     rng, splits = np.random.default_rng(seed), 2 if quick else 5
     accuracy, arrivals, foreign = Tally(), Tally(), Tally()
     for split in range(splits):
@@ -93,13 +97,13 @@ def _rows(
         for way, ask in _classifiers(prose, X, train, test).items():
             accuracy.timed(split, way, partial(_accuracy, prose, test, ask))
         order = rng.permutation(np.unique(prose.labels))
-        if len(order) > _FIRST:
-            few, asked = prose.split(rng, _FEW, sizes[1])
+        if arrive_one_by_one:
+            few, asked = prose.split(rng, min(_FEW, sizes[0]), sizes[1])
             for way, arrive in _arrivals(prose, X, few, asked, order).items():
                 arrivals.timed(split, way, partial(_mean, arrive))
         _strangers(foreign, split, prose, model, X, train, test, rng)
     yield from accuracy.rows("few texts", f"{where}, {sizes[0]} each", _OURS)
-    if len(np.unique(prose.labels)) > _FIRST:
+    if arrive_one_by_one:
         yield from arrivals.rows("class after class", f"{where}, {_FEW} each", _OURS)
     yield from foreign.rows("foreign texts", where, _OURS)
 
@@ -122,8 +126,12 @@ def _mean(arrive: Callable[[], list[float]]) -> dict[str, float]:
 
 
 def _logistic() -> GridSearchCV:
-    """scikit-learn's logistic regression, its C by cross-validation."""
-    return GridSearchCV(LogisticRegression(max_iter=1000), {"C": _COSTS}, cv=_FOLDS)
+    """Logistic regression of each class against the others, its C by cross-validation.
+
+    One regression for all classes is as accurate on these texts, and takes five times as long.
+    """
+    model = OneVsRestClassifier(LogisticRegression(solver="liblinear"))
+    return GridSearchCV(model, {"estimator__C": _COSTS}, cv=_FOLDS)
 
 
 def _tfidf(prose: Prose, train: Array) -> TfidfVectorizer:
@@ -239,7 +247,7 @@ def _strangers(
         return judged_by(found.values, found.threshold(0.95))
 
     def peer() -> dict[str, float]:
-        learnt = LogisticRegression(max_iter=1000).fit(X[train], y)
+        learnt = OneVsRestClassifier(LogisticRegression(solver="liblinear")).fit(X[train], y)
         least = float(np.quantile(softmax_novelty(learnt, X[test]), 0.95))
         return judged_by(softmax_novelty(learnt, asked), least)
 

@@ -76,7 +76,7 @@ export function inbox(studio) {
   }
 
   /** What a list calls an example: the beginning of its text, or the end of its id. */
-  const nameOf = (one) => (one.shown.kind === 'text' ? one.shown.text.slice(0, 60) : shortName(one.id));
+  const nameOf = (one) => (one.shown.kind === 'text' ? `${one.shown.text.slice(0, 20)}…` : shortName(one.id));
 
   function bar(doubt) {
     const fill = element('i');
