@@ -21,6 +21,7 @@ PACKAGES = (
     "knowmore.kernels",
     "knowmore.images",
     "knowmore.tables",
+    "knowmore.texts",
     "knowmore.semantics",
     "knowmore.distributed",
     "knowmore.export",

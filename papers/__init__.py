@@ -61,6 +61,10 @@ PAPERS = {
             "picture-tables": "Embeddings and histograms: not below the earlier default.",
         },
     ),
+    "texts": Paper(
+        "Texts that packages bring",
+        {"texts": "Few texts of each class, classes one by one, wrong labels, foreign texts."},
+    ),
     "scale": Paper(
         "Many rows: linear and forest Gaussian processes",
         {"scale": "A data set of many real rows, named by --data, against the usual peers."},

@@ -15,6 +15,7 @@ from papers.data.keel import KeelTable, keel, keel_cells, keel_names
 from papers.data.land import land_and_sea
 from papers.data.location import arrays_of, find
 from papers.data.nouns import wordnet
+from papers.data.prose import Prose, fortunes, glosses, mails
 from papers.data.scenes import fifteen_scenes
 from papers.data.sequences import Film, Filmed, tracked
 from papers.data.split import Split
@@ -28,6 +29,7 @@ __all__ = [
     "Filmed",
     "Flights",
     "KeelTable",
+    "Prose",
     "Split",
     "animals_with_attributes",
     "arrays_of",
@@ -38,11 +40,14 @@ __all__ = [
     "fifteen_scenes",
     "find",
     "flights",
+    "fortunes",
+    "glosses",
     "kdd99",
     "keel",
     "keel_cells",
     "keel_names",
     "land_and_sea",
+    "mails",
     "orl_faces",
     "tracked",
     "wordnet",

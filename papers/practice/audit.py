@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import cross_val_predict
@@ -42,21 +43,21 @@ def _rows(seed: int, quick: bool, progress: Progress) -> Iterator[Row]:
         for split in range(splits):
             done = (case + split / splits) / len(_CASES)
             progress(done, f"{wrong:.0%} {kind}, planting {split + 1}")
-            codes, planted = _spoilt(table.X, table.y, wrong, likely, rng)
+            codes, planted = spoilt(table.X, table.y, wrong, likely, rng)
             ways = {
-                _OURS: partial(_ours, table.X, codes),
-                "cleanlab, our probabilities": partial(_cleanlab_of_ours, issues, table.X, codes),
+                _OURS: partial(suspected, table.X, codes),
+                "cleanlab, our probabilities": partial(cleanlab_of_ours, issues, table.X, codes),
             }
             if case == 0:
                 # It takes minutes.
                 peer = "cleanlab, logistic regression"
                 ways[peer] = partial(_cleanlab, issues, table.X, codes)
-            for way, suspected in ways.items():
-                tally.timed(split, way, partial(_judged, planted, suspected))
+            for way, ask in ways.items():
+                tally.timed(split, way, partial(judged, planted, ask))
         yield from tally.rows("label audit", f"{table.name}, {100 * wrong:g} % {kind}", _OURS)
 
 
-def _spoilt(
+def spoilt(
     X: Array, y: Array, wrong: float, likely: bool, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Codes of labels, a part of them of another class, and which.
@@ -75,17 +76,19 @@ def _spoilt(
     return np.where(planted, distances.argmin(axis=1), codes), planted
 
 
-def _ours(X: Array, codes: Array) -> tuple[Array, Array]:
+def suspected(X: Array, codes: Array, kernel: Any = None) -> tuple[Array, Array]:
     """The rows suspected, and all rows ranked: these first, then the others by their doubts."""
-    found = suspects(GPClassifier().fit(X, codes))
+    found = suspects(GPClassifier(kernel).fit(X, codes))
     order = np.argsort(-found.doubts, kind="stable")
     others = order[~np.isin(order, found.rows)]
     return found.rows, np.concatenate([found.rows, others])
 
 
-def _cleanlab_of_ours(issues: Callable[..., Array], X: Array, codes: Array) -> tuple[Array, Array]:
+def cleanlab_of_ours(
+    issues: Callable[..., Array], X: Array, codes: Array, kernel: Any = None
+) -> tuple[Array, Array]:
     """The rows suspected, and all rows ranked by their self-confidence, by leave-one-out."""
-    found = suspects(GPClassifier().fit(X, codes)).for_cleanlab()
+    found = suspects(GPClassifier(kernel).fit(X, codes)).for_cleanlab()
     rows = issues(**found, return_indices_ranked_by="self_confidence")
     return rows, np.argsort(found["pred_probs"][np.arange(len(codes)), codes], kind="stable")
 
@@ -99,8 +102,9 @@ def _cleanlab(issues: Callable[..., Array], X: Array, codes: Array) -> tuple[Arr
     return rows, np.argsort(found[np.arange(len(codes)), codes], kind="stable")
 
 
-def _judged(planted: Array, suspected: Callable[[], tuple[Array, Array]]) -> dict[str, float]:
-    rows, ranked = suspected()
+def judged(planted: Array, ask: Callable[[], tuple[Array, Array]]) -> dict[str, float]:
+    """How well suspected rows are those planted."""
+    rows, ranked = ask()
     hits, k = int(planted[rows].sum()), int(planted.sum())
     return {
         "precision at the planted count": planted[ranked[:k]].sum() / k,

@@ -120,7 +120,7 @@ def _by_command(table: Cells, train: Array, test: Array) -> float:
         with knowmore.open(path) as store:
             predictor = Predictor(store, 0.0, keep=False)
             _, blocks = predictions(store, predictor, [str(new)], None)
-            said = [one.label for _, answers in blocks for one in answers]
+            said = [one.label for _, answers, _ in blocks for one in answers]
     return float(np.mean(np.array(said) == table.y[test]))
 
 

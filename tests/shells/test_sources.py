@@ -259,15 +259,16 @@ TABLES = [
     (
         "a.xls",
         b"junk",
-        "'a.xls' cannot be read: its name ends in '.xls'. Give a folder or .tar of pictures, a "
-        "picture, .csv, .tsv, .parquet, .npz, .jsonl, or - for JSON lines on standard input.",
+        "'a.xls' cannot be read: its name ends in '.xls'. Give a folder of pictures or .txt "
+        "files, a .tar of pictures, a picture, .csv, .tsv, .parquet, .npz, .jsonl, or - for JSON "
+        "lines on standard input.",
     ),
     (
         "a.km",
         b"junk",
         "'a.km' cannot be read: its name ends in '.km'. It is a model: use `knowmore merge`. Give "
-        "a folder or .tar of pictures, a picture, .csv, .tsv, .parquet, .npz, .jsonl, or - for "
-        "JSON lines on standard input.",
+        "a folder of pictures or .txt files, a .tar of pictures, a picture, .csv, .tsv, .parquet, "
+        ".npz, .jsonl, or - for JSON lines on standard input.",
     ),
 ]
 

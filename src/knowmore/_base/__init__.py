@@ -70,6 +70,7 @@ from knowmore._base.files import undamaged as undamaged
 from knowmore._base.files import user_folder as user_folder
 from knowmore._base.files import write_errors as write_errors
 from knowmore._base.files import written as written
+from knowmore._base.folders import files_in as files_in
 from knowmore._base.machine import Function as Function
 from knowmore._base.machine import available_memory as available_memory
 from knowmore._base.machine import check_free as check_free

@@ -18,6 +18,7 @@ Rate = Annotated[
     ),
 ]
 Criterion = Literal["reduction", "margin", "variance", "random"]
+By = Literal["words", "examples"]
 Method = Literal["combined", "mahalanobis", "probability", "variance", "null_space"]
 
 
@@ -187,7 +188,8 @@ def explain(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="WHAT", help="The id of an example; or JSON, a picture, a file of one row."
+            metavar="WHAT",
+            help="The id of an example; or JSON, a text, a picture, a file of one row.",
         ),
     ],
     label: Annotated[
@@ -197,6 +199,10 @@ def explain(
         bool, typer.Option("--against", help="List the examples that speak against the class.")
     ] = False,
     count: Count = 10,
+    by: Annotated[
+        By | None,
+        typer.Option(help="What is said to add to the score of a text.", show_default="words"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Why the model says what it says: the examples without which it would say something else.
@@ -204,12 +210,17 @@ def explain(
     A vote is what the label of an example adds to the score; score_without is the score that the
     model would give had it never seen the example, and score_left the score without it and all
     above it. Examples that take each other's place are one row. Of a linear model: what each
-    feature adds to the score; with a squared hinge, what each example adds.
+    feature adds to the score; with a squared hinge, what each example adds. Of a text: what each
+    word does, the score less the score without that word.
     """
     from knowmore._base import digits_of
-    from knowmore.workbench import explain, predicts_values
+    from knowmore.workbench import explain, explain_words, noted, predicts_values
 
     with knowmore.open(model) as store:
+        of_texts = "texts" in noted(store)
+        if by == "words" or (by is None and of_texts and not predicts_values(store)):
+            showing.show_words(explain_words(store, what, label), count, as_json)
+            return
         answer, table = explain(store, what, label, count, against=against)
     score, offset, grounded = answer.score, answer.offset, "vote" in table
     rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]

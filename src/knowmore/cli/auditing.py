@@ -10,10 +10,10 @@ from typing import Any
 
 from knowmore._base import Id
 from knowmore.cli.picturing import picture_row, pictures_of, terminal_way
-from knowmore.cli.showing import talk
+from knowmore.cli.showing import brief, talk
 from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.store import Store
-from knowmore.workbench import label_named, new_label, open_suspects
+from knowmore.workbench import label_named, new_label, open_suspects, texts_of
 
 try:
     import termios
@@ -25,6 +25,8 @@ except ImportError:
 _KEYS = "a accept   o other label   n not this class   k keep   f forget   u undo   q quit"
 # Why a later list of suspects may lack some of this one.
 MENDED = "each mended label lowers the estimate of how many are wrong"
+# Characters of a text that are shown.
+_SHOWN = 600
 # q, Ctrl+C, Ctrl+D, Escape, and the end of the input.
 _ENDS = ("q", "\x03", "\x04", "\x1b", "")
 
@@ -64,6 +66,8 @@ class _Audit:
             one, preferred, sentence = suspect
             print(f"\n{one}: {sentence}")
             self._show(one)
+            if text := (texts_of(self.store, [one]) or [None])[0]:
+                print(f"  {brief(text, _SHOWN)}")
             if not self._decide(one, preferred):
                 break
         else:

@@ -36,8 +36,8 @@ Pictures = Literal[
 
 _KM = "A model: a .km file."
 _SOURCE = (
-    "A folder with a folder of pictures for each class, a .tar of one, a .csv, .tsv, .parquet, "
-    ".npz or .jsonl file, or - for JSON lines on standard input."
+    "A folder with a folder of pictures or .txt files for each class, a .tar of pictures, a .csv, "
+    ".tsv, .parquet, .npz or .jsonl file, or - for JSON lines on standard input."
 )
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help=_KM, dir_okay=False)]
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=_SOURCE)]
@@ -76,6 +76,14 @@ Category = Annotated[
 ]
 Ignore = Annotated[
     str | None, typer.Option(metavar="A,B,...", help="Columns of a table to leave out.")
+]
+Text = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Learn texts: the column that holds them. Other columns are ignored.",
+        show_default="the one that the model learnt from, else text",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; do nothing.")]

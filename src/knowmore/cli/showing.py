@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from knowmore.distributed import Refreshed
+    from knowmore.workbench import WordsExplanation
 
 # Control characters would be commands to a terminal.
 _VISIBLE = {i: f"\\x{i:02x}" for i in (*range(32), *range(127, 160))}
@@ -76,13 +77,15 @@ def show_rows(rows: Sequence[Mapping[str, Any]], as_json: bool = False) -> None:
     if as_json:
         show_json(rows)
     elif rows:
-        show_table(list(rows[0]), [list(row.values()) for row in rows])
+        short = [dict(row) | {"text": brief(row["text"])} if "text" in row else row for row in rows]
+        show_table(list(rows[0]), [list(row.values()) for row in short])
 
 
 def show_predictions(found: Iterable[Any], is_classifier: bool, form: str) -> None:
     """Print predictions as they come: as a table, as CSV or as JSON lines.
 
-    found : the ids of the records in each block, and the predictions for them
+    found : the ids of the records in each block, the predictions for them, and their texts, which
+        a table shows
     """
     from knowmore._base import digits_of, written_cell
 
@@ -91,7 +94,7 @@ def show_predictions(found: Iterable[Any], is_classifier: bool, form: str) -> No
     widths: list[int] | None = None
     if form == "csv":
         writer.writerow(columns)
-    for ids, predictions in found:
+    for ids, predictions, texts in found:
         rows = [
             [name, *prediction] if is_classifier else [name, prediction.label, prediction.std]
             for name, prediction in zip(ids, predictions, strict=True)
@@ -105,9 +108,37 @@ def show_predictions(found: Iterable[Any], is_classifier: bool, form: str) -> No
             )
             sys.stdout.flush()
         else:
-            digits = {"value": digits_of(row[1] for row in rows)}
-            widths = show_table(columns, rows, widths, digits)
+            digits, header = {"value": digits_of(row[1] for row in rows)}, [*columns]
+            if texts is not None:
+                header.append("text")
+                rows = [[*row, brief(text)] for row, text in zip(rows, texts, strict=True)]
+            widths = show_table(header, rows, widths, digits)
             sys.stdout.flush()
+
+
+def show_words(found: WordsExplanation, count: int, as_json: bool) -> None:
+    """Print the score of a text, and what its words do to it."""
+    from knowmore._base import digits_of
+
+    words = [one.row() for one in found.words[:count]]
+    if as_json:
+        show_json({"label": found.label, "score": found.score, "words": words})
+        return
+    digits = digits_of([found.score])
+    print(f"{found.label}: score {found.score:.{digits}g}; the effect of each word on it:")
+    show_rows(words)
+    if found.left_out:
+        talk(f"The text has {found.left_out} more words, which were not tried.")
+
+
+def brief(text: str | None, most: int = 60) -> str:
+    """The beginning of a text on one line, without what a terminal would obey.
+
+    >>> brief("Two\\n  lines"), brief("long " * 3, 8), brief("\\x1b[2J")
+    ('Two lines', 'long ...', '\\\\x1b[2J')
+    """
+    words = " ".join((text or "")[: 4 * most].split()).translate(_VISIBLE)
+    return words if len(words) <= most else f"{words[: most - 3]}..."
 
 
 def cell_text(value: Any, digits: int) -> str:

@@ -22,6 +22,7 @@ from knowmore.cli.options import (
     ModelFile,
     Pictures,
     Source,
+    Text,
     Yes,
     table_options,
 )
@@ -70,6 +71,7 @@ def learn(
     source: Source,
     label: Label = None,
     id_: Id = None,
+    text: Text = None,
     contributor: Annotated[
         str | None,
         typer.Option(
@@ -106,11 +108,14 @@ def learn(
 
     table = table_options(columns, category, ignore)
     request = LearnOptions(
-        model, source, label, id_, contributor, origin, sync, dry_run, again, table
+        model, source, label, id_, contributor, origin, sync, dry_run, again, table, text
     )
     with showing.progress_bar("learning") as progress:
         found, read = learn(request, progress)
     showing.show_skipped(read.skipped)
+    if read.ignored and not as_json:
+        names = ", ".join(map(repr, read.ignored))
+        showing.talk(f"Ignored: {names}. The model learns the texts of {read.text!r} alone.")
     if as_json:
         showing.show_json({"model": str(model), **asdict(found), "dry_run": dry_run})
     else:
@@ -169,7 +174,7 @@ def replace(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="ROW", help="Its new features: JSON, a picture, or a file of one row."
+            metavar="ROW", help="Its new features: JSON, a text, a picture, or a file of one row."
         ),
     ],
     dry_run: DryRun = False,

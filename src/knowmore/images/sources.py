@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any, NoReturn, final
+from typing import Any, final
 
 import numpy as np
 
-from knowmore._base import a_type, check_name, is_whole
+from knowmore._base import a_type, check_name, files_in, is_whole
 from knowmore.errors import InvalidInput, InvalidType, MissingData, RepeatedId
 from knowmore.examples import Examples
 
@@ -183,31 +183,8 @@ _Entries = Iterator[tuple[str, Picture | str]]
 
 def _in_folder(root: Path) -> _Entries:
     """The pictures in a folder and its subfolders. Nothing outside `root` is ever named."""
-    inside = root.resolve()
-    for folder, folders, files in os.walk(inside, onerror=_raise):
-        for name in folders:
-            if Path(folder, name).is_symlink() and not name.startswith("."):
-                yield _relative(folder, name, inside), "is a link to a folder"
-        for name in files:
-            relative = _relative(folder, name, inside)
-            if not is_picture(relative):
-                continue
-            # Path.resolve would raise at a link to itself.
-            target = Path(os.path.realpath(Path(folder, name)))
-            if not target.is_relative_to(inside):
-                yield relative, "is a link that leads outside"
-            else:
-                yield relative, Picture(relative, target) if target.is_file() else "is not a file"
-
-
-def _raise(error: OSError) -> NoReturn:
-    raise error
-
-
-def _relative(folder: str, name: str, inside: Path) -> str:
-    """The path from `inside`, decoded as UTF-8 in every locale."""
-    path = Path(folder, name).relative_to(inside).as_posix()
-    return os.fsencode(path).decode(errors="surrogateescape")
+    for name, found in files_in(root, is_picture):
+        yield name, found if isinstance(found, str) else Picture(name, found)
 
 
 def _in_archive(path: Path) -> _Entries:

@@ -15,9 +15,19 @@ from sklearn.base import is_classifier
 from knowmore._base import Array, is_real, some
 from knowmore.errors import InvalidInput, NoExamples
 from knowmore.export import column_names
-from knowmore.images import WORDS, Describer, check_pixels
+from knowmore.images import WORDS, check_pixels
+from knowmore.images import Describer as PictureDescriber
 from knowmore.web.questions import SentPicture
-from knowmore.workbench import Predictor, RowPrediction, describing, read_rows
+from knowmore.workbench import (
+    TEXT,
+    Describer,
+    Predictor,
+    RowPrediction,
+    describer_of,
+    describing,
+    noted,
+    read_rows,
+)
 
 # Rows, and pictures, between two looks at the clock.
 _AT_ONCE, _PICTURES_AT_ONCE = 256, 16
@@ -40,10 +50,13 @@ class Answering:
         note = store.notes.get("pictures")
         self._way = describing(Path(store.path.name)) if note else None
         # Made when the first picture is sent: its libraries may not be there.
-        made = partial(Describer.stored, note, store.arrays(WORDS))
+        made = partial(PictureDescriber.stored, note, store.arrays(WORDS))
         self._describer = cache(made) if note else None
         self._predictor: Predictor | None = None
         self._table = store.table if self.count else None
+        notes = noted(store)
+        self._text = notes.get("text", TEXT) if "texts" in notes else None
+        self._texts = describer_of(store) if self._text is not None else None
         if self.count:
             self.columns = column_names(store)
             # A service writes nothing.
@@ -90,10 +103,16 @@ class Answering:
             X: Array = self._table.vectors(read_rows(self._table, given))
             return X
         d = len(self.columns)
+        if self._texts is not None:
+            return self._of_texts(given, self._texts)
         rows = [
             self._by_name(one, i) if isinstance(one, dict) else one for i, one in enumerate(given)
         ]
         for i, row in enumerate(rows):
+            if isinstance(row, str):
+                raise InvalidInput(
+                    f"Row {i} is a text, and the model has learnt numbers. Give its {d} features."
+                )
             if len(row) != d:
                 way = f" They are those of a picture: {self._way}" if self._way else ""
                 raise InvalidInput(
@@ -103,6 +122,27 @@ class Answering:
             return np.array(rows, dtype=float).reshape(len(rows), d)
         except OverflowError as error:
             raise InvalidInput("A number is too large: none may exceed 1.8e308.") from error
+
+    def _of_texts(self, given: Sequence[Any], describer: Describer) -> Array:
+        """The vectors (m, d) of texts."""
+        names = dict.fromkeys(filter(None, (self._text, TEXT)))
+        texts = [
+            next((row[name] for name in names if name in row), None)
+            if isinstance(row, dict)
+            else row
+            for row in given
+        ]
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise InvalidInput(
+                    f"Row {i} is no text, and the model has learnt texts. Give a string, or "
+                    f'{{"{self._text}": "..."}}.'
+                )
+        found = describer.vectors(texts)
+        wrong = next(((i, one) for i, one in enumerate(found) if isinstance(one, str)), None)
+        if wrong is not None:
+            raise InvalidInput(f"Row {wrong[0]} {wrong[1]}")
+        return np.array(found, dtype=float).reshape(len(found), len(self.columns))
 
     def _by_name(self, row: dict[str, Any], i: int) -> list[Any]:
         if missing := [name for name in self.columns if name not in row]:

@@ -17,7 +17,7 @@ from knowmore.errors import InvalidInput
 from knowmore.store import Store
 from knowmore.web import bodies
 from knowmore.web.snapshot import Snapshot
-from knowmore.workbench import add_cells, check_same_features, read_rows, tune
+from knowmore.workbench import add_cells, check_same_features, read_rows, record_bytes, tune
 
 if TYPE_CHECKING:
     from knowmore.web.studio import Studio
@@ -63,6 +63,8 @@ def applied(body: Any, studio: Studio, now: Snapshot) -> EditOutcome:
                 about = ours | {"ids": [body.id], "origins": pool.name}
                 return add_cells(store, [cells], [body.y], **about).tolist(), ""
             ours |= {"origins": pool.name, "columns": columns}
+            if pool.texts is not None:
+                ours["thumbnails"] = [record_bytes(pool.texts[body.id])]
             return store.add(pool.row(body.id), [body.y], [body.id], **ours).tolist(), ""
         case bodies.MergeBody():
             with neighbour(store, body.name) as other:

@@ -14,6 +14,8 @@ from knowmore.web.snapshot import Snapshot
 
 # Features that are shown at a time.
 _SHOWN = 8
+# Characters that are shown of a text.
+_CHARACTERS = 300
 # Verdicts of the others on an example, in order.
 _UNSEEN = ("wrong", "silent", "right")
 
@@ -23,6 +25,7 @@ class TableRow:
     """An example; `predicted` is the label that the others predict, None if they cannot.
 
     unseen : whether the others predict it as it is labelled: "wrong", "silent" or "right"
+    text : the beginning of its text, if it is one; then it has no values
     """
 
     id: Id
@@ -31,6 +34,7 @@ class TableRow:
     predicted: Any
     unseen: str | None
     values: list[Any]
+    text: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,21 +78,26 @@ class ExampleTable:
         names = self._columns["contributor"][0]
         names = sorted(names, key=lambda one: (not one, one)) if any(names) else []
         some = order[asked.offset : asked.offset + asked.limit]
-        rows = [self._row(i, shown) for i in some.tolist()]
+        texts = now.texts([self.ids[i] for i in some.tolist()])
+        rows = [self._row(i, shown, text) for i, text in zip(some.tolist(), texts, strict=True)]
         every = now.columns if now.table is None else now.table.names
-        columns = [*every[shown]]
-        return TablePage(now.number, len(now), len(order), columns, len(every), names, rows)
+        columns = () if any(texts) else every
+        counts = now.number, len(now), len(order)
+        return TablePage(*counts, [*columns[shown]], len(columns), names, rows)
 
-    def _row(self, i: int, shown: slice) -> TableRow:
+    def _row(self, i: int, shown: slice, text: str | None) -> TableRow:
         left, examples, said, unseen = self.now.left, self.now.examples, None, None
         assert examples is not None
         if left is not None:
             said, unseen = left.predicted[i].tolist(), _UNSEEN[self._columns["unseen"][1][i]]
         label, by = examples.labels[i].tolist(), self.contributors[i]
+        own = self.ids[i], label, by, said, unseen
+        if text is not None:
+            return TableRow(*own, [], text[:_CHARACTERS])
         values = (
             examples.X[i, shown].tolist() if self.now.cells is None else self.now.cells[i][shown]
         )
-        return TableRow(self.ids[i], label, by, said, unseen, [*values])
+        return TableRow(*own, [*values])
 
     @cached_property
     def _columns(self) -> dict[str, tuple[list[Any], Array]]:
@@ -116,6 +125,12 @@ class ExampleTable:
             "predicted": said,
             "unseen": ([*_UNSEEN], unseen),
         }
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        """The texts of all examples, to search; none if they are no texts."""
+        texts = self.now.texts(self.ids)
+        return [(one or "").casefold() for one in texts] if any(texts) else []
 
     # -- which, in what order ------------------------------------------------------------------
 
@@ -166,5 +181,7 @@ class ExampleTable:
                 values, codes = self._columns[name]
                 has = np.array([part in str(one).casefold() for one in values], dtype=bool)
                 shown |= has[codes]
+            texts = self._texts
+            shown |= np.array([part in one for one in texts], dtype=bool) if texts else False
             found &= shown
         return found

@@ -252,4 +252,5 @@ def _shown(pool: UnlabelledPool, row: int) -> dict[str, Any]:
     one = pool.ids[row]
     names = pool.columns or tuple(f"x{i}" for i in range(pool.X.shape[1]))
     values = pool.cells.get(one) or pool.X[row].tolist()
-    return {"id": one, "shown": shown(names, values, picture=one in pool.pictures)}
+    text = None if pool.texts is None else pool.texts[one]
+    return {"id": one, "shown": shown(names, values, picture=one in pool.pictures, text=text)}

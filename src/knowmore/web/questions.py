@@ -22,9 +22,10 @@ class PredictionRequest(BaseModel):
     """Rows to predict."""
 
     model_config = ConfigDict(extra="forbid")
-    rows: list[list[float] | dict[str, Any]] = Field(
+    rows: list[list[float] | dict[str, Any] | str] = Field(
         description="Each the numbers in the order of the features, or the values by the names of "
-        "the columns. A model of a table takes texts, true, false, null for a blank, and dates.",
+        "the columns. A model of a table takes texts, true, false, null for a blank, and dates; "
+        "one of texts a text, alone or by its name.",
         examples=[[[5.1, 3.5, 1.4, 0.2]], [{"island": "Biscoe", "body_mass_g": None}]],
     )
 

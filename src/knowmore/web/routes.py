@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -36,7 +37,14 @@ from knowmore.web.pictures import (
 from knowmore.web.pool import NextQuestion
 from knowmore.web.snapshot import contradicting, doubts, edit_preview, why_to_tune
 from knowmore.web.studio import Studio, WorkProgress, entry_of, warm
-from knowmore.workbench import SIDE, made_small, preview_merge, shown, small_picture
+from knowmore.workbench import (
+    SIDE,
+    made_small,
+    preview_merge,
+    shown_record,
+    small_picture,
+    words_of_text,
+)
 
 # Seconds between two looks at the file while somebody listens, between signs of life, and between
 # two looks at whether the server ends.
@@ -110,7 +118,7 @@ def aside(studio: Studio) -> dict[str, Any]:
         {
             "id": one.id,
             "refused": refused[one.id],
-            "shown": shown(now.columns, row, picture=now.of_pictures),
+            "shown": shown_record(studio.store, one, now.columns, row),
         }
         for one, row in zip(records, rows, strict=True)
     ]
@@ -301,6 +309,20 @@ def explain(
     return studio.pictures.explained(studio.now(), one, picture)
 
 
+def words(studio: Studio, one: bodies.SuspectId) -> dict[str, Any]:
+    """What each word of an example's text does to the score of what the others say."""
+    now = studio.now()
+    (text,) = now.texts([one])
+    if text is None:
+        raise InvalidInput(f"The file keeps no text of {one!r}.")
+    if not hasattr(now.estimator, "remove"):
+        raise InvalidInput("A model of this kind holds no examples to explain this one by.")
+    others = copy(now.estimator).remove([one])
+    found = words_of_text(studio.store, text, None, others)
+    said = [{**each.row(), "places": each.places} for each in found.words]
+    return {"number": now.number, "label": found.label, "score": found.score, "words": said}
+
+
 # -- the pool ------------------------------------------------------------------------------------
 
 
@@ -366,6 +388,7 @@ ROUTES = (
     Route("POST", "/api/dismiss", dismiss),
     Route("POST", "/api/refuse", refuse),
     Route("GET", "/api/thumbnail", thumbnail, then=_decoded, options=_AS_BYTES),
+    Route("GET", "/api/words", words),
     Route("GET", "/api/explain", explain),
     Route("POST", "/api/question", question, options={"response_model": NextQuestion}),
     Route("POST", TABLES, pool),

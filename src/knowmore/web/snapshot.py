@@ -28,7 +28,10 @@ from knowmore.workbench import (
     edited,
     evaluate,
     left_out,
+    noted,
+    novelty_method,
     shown,
+    texts_of,
     unrefused,
 )
 
@@ -124,12 +127,13 @@ class Snapshot:
             # Some are forgotten by now: a page that shows this state is about to show the next.
             return [(None,) * len(self.table.names)] * len(self)
 
-    def shown(self, row: int) -> dict[str, Any]:
-        """What a page shows of an example: its picture, or its first cells or features."""
+    def shown(self, row: int, text: str | None = None) -> dict[str, Any]:
+        """What a page shows of an example: its picture, its text, its first cells or features."""
         assert self.examples is not None
         if self.table is not None and self.cells is not None:
             return shown(self.table.names, self.cells[row], picture=False)
-        return shown(self.columns, self.examples.X[row].tolist(), picture=self.of_pictures)
+        values = self.examples.X[row].tolist()
+        return shown(self.columns, values, picture=self.of_pictures, text=text)
 
     def once(self, make: Callable[[Snapshot], T]) -> T:
         """The result of a function of this state, which is called once."""
@@ -247,12 +251,21 @@ class Snapshot:
 
     # -- what is unknown ---------------------------------------------------------------------
 
+    def texts(self, ids: list[Id]) -> list[str | None]:
+        """The text of each example; None of one that is no text."""
+        return texts_of(self.store, ids) or [None] * len(ids)
+
+    @cached_property
+    def novelty(self) -> str | None:
+        """The method that tells unknown records best; None for the usual one."""
+        return novelty_method(noted(self.store))
+
     @cached_property
     def judge(self) -> Judge | None:
         """The judge of unknown rows, as in `knowmore predict`; None if the model cannot tell."""
         if self.examples is None or not self.is_classifier:
             return None
-        return Judge.of(self.estimator, self.examples, RATE)
+        return Judge.of(self.estimator, self.examples, RATE, self.novelty)
 
     # -- other settings ----------------------------------------------------------------------
 
@@ -342,6 +355,7 @@ def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
     left = every.without(now.store.kept_)
     first, named = left.part(slice(limit)), left.part(slice(_NAMED)).contradicting
     rows = now.examples.rows(tuple(first.ids.tolist()))
+    texts = now.texts(first.ids.tolist())
     columns = {
         "id": first.ids.tolist(),
         "label": first.labels.tolist(),
@@ -349,7 +363,7 @@ def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
         "margin": first.margin.tolist(),
         "doubt": first.doubt.tolist(),
         "probability": first.probabilities[first.rows].max(axis=1).tolist(),
-        "shown": [now.shown(row) for row in rows.tolist()],
+        "shown": [now.shown(row, text) for row, text in zip(rows.tolist(), texts, strict=True)],
         "contradicting": [*map(list, named), *([] for _ in range(limit))],
     }
     each = zip(*columns.values(), strict=False)

@@ -21,9 +21,13 @@ from knowmore.workbench.cells import add_cells as add_cells
 from knowmore.workbench.cells import read_rows as read_rows
 from knowmore.workbench.cells import replace_cells as replace_cells
 from knowmore.workbench.cells import shown_cells as shown_cells
+from knowmore.workbench.describing import Describer as Describer
+from knowmore.workbench.describing import novelty_method as novelty_method
+from knowmore.workbench.describing import text_of as text_of
 from knowmore.workbench.learning import LearnOptions as LearnOptions
 from knowmore.workbench.learning import Learnt as Learnt
 from knowmore.workbench.learning import learn as learn
+from knowmore.workbench.making import TEXT_KERNEL as TEXT_KERNEL
 from knowmore.workbench.making import made as made
 from knowmore.workbench.making import make as make
 from knowmore.workbench.model import check_same_features as check_same_features
@@ -32,9 +36,11 @@ from knowmore.workbench.model import describing as describing
 from knowmore.workbench.model import ids_named as ids_named
 from knowmore.workbench.model import label_named as label_named
 from knowmore.workbench.model import new_label as new_label
+from knowmore.workbench.model import noted as noted
 from knowmore.workbench.model import one_row as one_row
 from knowmore.workbench.model import predicts_values as predicts_values
 from knowmore.workbench.model import replace_row as replace_row
+from knowmore.workbench.model import texts_of as texts_of
 from knowmore.workbench.pools import UnlabelledPool as UnlabelledPool
 from knowmore.workbench.pools import novelty as novelty
 from knowmore.workbench.pools import pool_for as pool_for
@@ -54,4 +60,11 @@ from knowmore.workbench.previewing import preview_merge as preview_merge
 from knowmore.workbench.showing import SIDE as SIDE
 from knowmore.workbench.showing import made_small as made_small
 from knowmore.workbench.showing import shown as shown
+from knowmore.workbench.showing import shown_record as shown_record
 from knowmore.workbench.showing import small_picture as small_picture
+from knowmore.workbench.sources import TEXT as TEXT
+from knowmore.workbench.sources import record_bytes as record_bytes
+from knowmore.workbench.words import WordEffect as WordEffect
+from knowmore.workbench.words import WordsExplanation as WordsExplanation
+from knowmore.workbench.words import explain_words as explain_words
+from knowmore.workbench.words import words_of_text as words_of_text

@@ -25,6 +25,7 @@ from knowmore.workbench.model import (
     one_row,
     predicts_values,
     same_id,
+    texts_of,
 )
 
 # Kinds of models that a question is for.
@@ -62,15 +63,15 @@ def suspects(store: Store, count: int) -> tuple[list[dict[str, Any]], int, int]:
 
     A suspect is an example whose label the others contradict. Each is a dictionary: `doubt` and
     `margin` as of `insight.Suspects`, who gave the label and the features (None if unknown), and
-    `contradicting`, the ids of the examples that speak most against the label. Suspects whose
-    labels somebody has confirmed are not listed.
+    `contradicting`, the ids of the examples that speak most against the label; and `text`, if the
+    model learns texts. Suspects whose labels somebody has confirmed are not listed.
     """
     every, kept = open_suspects(store)
     first = every.part(slice(count))
     ids = first.ids.tolist()
     records = store.records(ids) if ids else []
     against = first.contradicting if first.model.keeps_rows else [()] * len(ids)
-    columns = {
+    columns: dict[str, list[Any]] = {
         "id": ids,
         "label": first.labels.tolist(),
         "preferred": first.preferred.tolist(),
@@ -80,6 +81,8 @@ def suspects(store: Store, count: int) -> tuple[list[dict[str, Any]], int, int]:
         "contributor": [record.contributor for record in records],
         "contradicting": [list(others) for others in against],
     }
+    if (texts := texts_of(store, ids)) is not None:
+        columns["text"] = texts
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return rows, len(every), kept
 
@@ -316,6 +319,7 @@ def status(store: Store) -> dict[str, Any]:
     columns : the names of the features, if they have names
     table : the columns of a table with their types, levels and fills, if it has learnt cells
     pictures : how pictures become vectors, if the model has learnt pictures
+    texts : how texts become vectors, if the model has learnt texts
     contributors, origins : the number of examples by name
     chosen, follows : the parameters that the examples choose, and whether after every edit
     settings : the parameters of the estimator; a kernel in words
@@ -332,6 +336,7 @@ def status(store: Store) -> dict[str, Any]:
         "columns": notes.get("columns"),
         "table": None if store.table is None else store.table.note()["columns"],
         "pictures": notes["pictures"]["about"]["kind"] if "pictures" in notes else None,
+        "texts": _vectors_of(notes["texts"]) if "texts" in notes else None,
         "contributors": _pairs("name", facts.contributors),
         "origins": _pairs("name", Counter(record.origin for record in store.records())),
         "kernel": facts.kernel,
@@ -377,13 +382,21 @@ def export(
         raise NoExamples(f"{str(path)!r} holds no examples yet. Teach it: knowmore learn.")
     note = store.notes.get("pictures")
     kind = None if note is None else note["about"]["kind"]
+    way = describing(path)
+    if (texts := store.notes.get("texts")) is not None:
+        way = f"knowmore.texts.TextVectors(**{_vectors_of(texts)})"
+    if "html" in files and texts is not None:
+        raise InvalidInput(
+            f"{str(path)!r} has learnt texts, and a page would ask for the "
+            f"{store.n_features_in_:,} numbers that describe one. Nothing was written. Take "
+            f"--onnx or --javascript, and describe texts as the model does: {way}"
+        )
     if "html" in files and kind not in (None, "embedding"):
         raise InvalidInput(
             f"{str(path)!r} has learnt pictures by {kind}, and a page would ask for the "
             f"{store.n_features_in_:,} numbers that describe one. Nothing was written. A page "
             f"knows a network: knowmore init NEW.km --features embedding, and teach NEW.km. Or "
-            f"take --onnx or --javascript, and describe pictures as the model does: "
-            f"{describing(path)}"
+            f"take --onnx or --javascript, and describe pictures as the model does: {way}"
         )
     # Loaded for this question alone.
     from knowmore.export import to_html, to_javascript, to_onnx, to_table
@@ -398,13 +411,19 @@ def export(
     for form, file in files.items():
         writers[form](store, file)
         done(file)
-    if kind is None:
+    if kind is None and texts is None:
         return ""
+    what = "pictures" if texts is None else "texts"
     notes = []
     for form in files.keys() & {"onnx", "javascript"}:
         # A network is in the graph, before the model.
         if form == "onnx" and kind == "embedding":
             notes.append(f"{files[form].name} takes pictures; its metadata say of which size.")
         else:
-            notes.append(f"{files[form].name} takes the vectors of pictures: {describing(path)}")
+            notes.append(f"{files[form].name} takes the vectors of {what}: {way}")
     return " ".join(sorted(notes))
+
+
+def _vectors_of(note: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of the transformer that makes vectors of texts."""
+    return {name: note[name] for name in ("model", "letters")}

@@ -135,7 +135,17 @@ def folder_label(one: Id) -> str:
 
 
 def decodable(source: Source, part: LearnBatch, rows: list[int]) -> list[int]:
-    """The rows that can be learnt; a picture that cannot be decoded is noted as skipped."""
+    """The rows that can be learnt; a text that cannot be used, or a picture that cannot be decoded,
+    is noted as skipped.
+    """
+    if source.holds == "texts":
+        from knowmore.texts import unusable
+
+        found = {i: unusable(part.X[i]) for i in rows}
+        source.skipped.update(
+            (f"{source.name}, {part.places[i]}", why) for i, why in found.items() if why is not None
+        )
+        return [i for i, why in found.items() if why is None]
     if not source.pictures:
         return rows
     from knowmore.images import LONGEST, small

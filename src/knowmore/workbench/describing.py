@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from knowmore.workbench.sources.records import Holds
 
 # The note of each kind of records that are described.
-NOTES: Mapping[Holds, str] = {"pictures": "pictures", "cells": "table"}
+NOTES: Mapping[Holds, str] = {"pictures": "pictures", "texts": "texts", "cells": "table"}
 # Told how many of how many records are done.
 Report = Callable[[int, int], None]
 
@@ -43,6 +43,10 @@ def stored_describer(store: Store, notes: Mapping[str, Any]) -> Describer | None
         return PictureDescriber.stored(notes["pictures"], store.arrays(WORDS))
     if "table" in notes:
         return CellDescriber(Encoding.of(notes["table"]))
+    if "texts" in notes:
+        from knowmore.texts import Describer as TextDescriber
+
+        return TextDescriber.stored(notes["texts"])
     return None
 
 
@@ -55,11 +59,34 @@ def learnt_describer(
     """
     if source.table is not None:
         return CellDescriber(source.table.chosen(records))
+    if source.holds == "texts":
+        from knowmore.texts import Describer as TextDescriber
+
+        return TextDescriber.usual()
     from knowmore.images import DEFAULT_SIZE, default_kind
     from knowmore.images import Describer as PictureDescriber
 
     kind, words = wish.get("kind", default_kind()), wish.get("words", DEFAULT_SIZE)
     return PictureDescriber.learnt(kind, records, words, progress)
+
+
+def novelty_method(notes: Mapping[str, Any]) -> str | None:
+    """The method that tells unknown records best; None for the usual one of the kind of model.
+
+    Classes of texts differ in what they say, not in how far they are from the mean of all: what is
+    new is a text without a known word, and the variance says so (decision 31).
+    """
+    return "variance" if "texts" in notes else None
+
+
+def told(source: Source, records: Sequence[Any]) -> list[str] | None:
+    """What is shown of records in words; None of those that have none, such as pictures."""
+    return [*records] if source.holds == "texts" else None
+
+
+def text_of(notes: Mapping[str, Any], kept: bytes | None) -> str | None:
+    """The text of an example, from what its file keeps to show it; None if it is no text."""
+    return None if kept is None or "texts" not in notes else kept.decode()
 
 
 def shown(source: Source, records: Sequence[Any]) -> list[bytes | None]:

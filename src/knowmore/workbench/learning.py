@@ -15,7 +15,7 @@ from typing import Any
 
 import knowmore
 from knowmore._base import Id
-from knowmore.errors import RepeatedId
+from knowmore.errors import InvalidInput, RepeatedId
 from knowmore.store import Store, content
 from knowmore.tables import Options, cells_of
 from knowmore.workbench.batches import (
@@ -49,7 +49,7 @@ class LearnOptions:
 
     model : the file, made if it is not there
     source : a folder, a table, or "-" for standard input
-    label, id : the names of these columns; None for the usual ones
+    label, id, text : the names of these columns; None for the usual ones
     contributor : who gave the examples, where the source names nobody
     origin : what to call the source; None for its path
     sync : whether to forget examples that vanished from the source
@@ -68,6 +68,7 @@ class LearnOptions:
     dry_run: bool = False
     again: bool = False
     table: Options = field(default_factory=Options)
+    text: str | None = None
 
 
 @dataclass
@@ -115,21 +116,23 @@ def learn(request: LearnOptions, progress: Progress) -> tuple[Learnt, Source]:
     path = request.model
     if path.exists():
         with knowmore.open(path) as store:
-            return _taught(store, request, progress)
+            needs = wanted(store, request.label, request.id, text=request.text)
+            if request.table and len(store):
+                check_options(store.table, needs.columns or (), request.table)
+            options = Options() if len(store) else request.table
+            source = open_source(request.source, replace(needs, options=options))
+            return _taught(store, request, source, progress)
+    source = open_source(request.source, _wanted(request))
     if request.dry_run:
-        source = open_source(request.source, _wanted(request))
         return _or_cells(source, lambda source: (_counted(source), source))
-    with made(path) as store:
-        return _taught(store, request, progress)
+    with made(path, source.holds) as store:
+        return _taught(store, request, source, progress)
 
 
-def _taught(store: Store, request: LearnOptions, progress: Progress) -> tuple[Learnt, Source]:
+def _taught(
+    store: Store, request: LearnOptions, source: Source, progress: Progress
+) -> tuple[Learnt, Source]:
     """Learn a source as numbers, or as cells if one is no number; then nothing was learnt yet."""
-    needs = wanted(store, request.label, request.id)
-    if request.table and len(store):
-        check_options(store.table, needs.columns or (), request.table)
-    options = Options() if len(store) else request.table
-    source = open_source(request.source, replace(needs, options=options))
 
     def learnt(source: Source) -> tuple[Learnt, Source]:
         return _Learning(store, request, source, progress).run(), source
@@ -149,7 +152,12 @@ def _or_cells(
 
 
 def _wanted(request: LearnOptions) -> Wanted:
-    return Wanted(request.label, request.id, options=request.table)
+    if request.text is not None and request.table:
+        raise InvalidInput(
+            "--text learns the texts of one column, and --columns, --category and --ignore are for "
+            "tables. Say one or the other."
+        )
+    return Wanted(request.label, request.id, options=request.table, text=request.text)
 
 
 def _counted(source: Source) -> Learnt:
@@ -266,34 +274,34 @@ class _Learning:
     def _forgotten_before(self, part: LearnBatch, new: list[int], changed: list[int]) -> set[int]:
         """Which records were forgotten in this model: a new one by its id, or by its content.
 
-        Rows of two people may have the same numbers, so the content counts for pictures alone, and
-        for a row under the id that it had.
+        Rows of two people may have the same numbers, so the content counts for files alone, and for
+        a row under the id that it had.
         """
         if self.request.again or not (new or changed):
             return set()
         marks = self.store.was_forgotten(part.ids, part.contents)
-        pictures = self.source.pictures
-        refused = {i for i in new if marks[i].id or (pictures and marks[i].content)}
+        files = self.source.in_folders
+        refused = {i for i in new if marks[i].id or (files and marks[i].content)}
         return refused | {i for i in changed if marks[i].record}
 
     def _moved(self, part: LearnBatch, new: list[int]) -> dict[int, Id]:
-        """Which of the new pictures are held under a path that is no longer there, and that id."""
+        """Which of the new files are held under a path that is no longer there, and that id."""
         gone: dict[bytes | None, list[Id]] = {}
-        if not self.source.pictures:
+        if not self.source.in_folders:
             return {}
         for one in self._gone():
             gone.setdefault(self.held[one].content, []).append(one)
         folders = {folder_label(one) for ids in gone.values() for one in ids}
         moved: dict[int, Id] = {}
         for i in new if gone else ():
-            data = part.X[i].read()
+            data = part.X[i].read() if self.source.pictures else record_bytes(part.X[i])
             for same in (gone.get(content(data, folder)) for folder in folders):
                 if same and i not in moved:
                     moved[i] = same.pop(0)
         return moved
 
     def _following(self, part: LearnBatch, ids: list[Id]) -> _Steps:
-        """The edits for pictures that have moved from these ids to another folder or name.
+        """The edits for files that have moved from these ids to another folder or name.
 
         A label that was corrected by hand stays; another follows the folder.
         """
@@ -314,9 +322,9 @@ class _Learning:
         X, gave = examples.X[examples.rows(tuple(ids))], [record.contributor for record in held]
         pairs = zip(part.ids, labels, held, strict=True)
         kept = [one for one, label, record in pairs if record.kept and record.label == label]
-        weights = [record.weight for record in held]
+        weights, kept_texts = [one.weight for one in held], [one.thumbnail for one in held]
         return [
-            partial(self._add, replace(part, X=X, contributors=gave), weights),
+            partial(self._add, replace(part, X=X, contributors=gave, shown=kept_texts), weights),
             partial(self.store.relabel, part.ids, labels, contributor=givers),
             partial(self.store.keep, kept),
         ]
@@ -375,8 +383,8 @@ class _Learning:
         given : the labels as the source gives them
         """
         other = [i for i in changed if part.labels[i] != self.held[part.ids[i]].label]
-        if not other or self.source.pictures:
-            # A picture that has the same path is in the same folder.
+        if not other or self.source.in_folders:
+            # A file that has the same path is in the same folder.
             return other
         ids = [part.ids[i] for i in other]
         examples = self.store.examples
@@ -397,14 +405,15 @@ class _Learning:
         return kept if self.source.table is None else record_bytes(cells_of(kept))
 
     def _check_origins(self, part: LearnBatch) -> None:
-        """Pictures of two folders may have the same names by chance: none is replaced for that."""
-        if not self.source.pictures:
+        """Files of two folders may have the same names by chance: none is replaced for that."""
+        if not self.source.in_folders:
             return
+        what = self.source.holds.removesuffix("s")
         for one in part.ids:
             origin = self.held[one].origin
             if origin != self.origin:
                 raise RepeatedId(
-                    f"The model holds another picture {one!r}, from {origin!r}. Rename one of "
+                    f"The model holds another {what} {one!r}, from {origin!r}. Rename one of "
                     f"them; or, if this is the same folder elsewhere, say --origin {origin}."
                 )
 

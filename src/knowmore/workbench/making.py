@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Matern
 
 import knowmore
 from knowmore._base import Array
@@ -22,6 +23,11 @@ from knowmore.workbench.describing import (
 from knowmore.workbench.model import SETTLED, Progress, describer_of, noted
 from knowmore.workbench.sources import Source, Wanted, open_source
 
+if TYPE_CHECKING:
+    from knowmore.workbench.sources.records import Holds
+
+# The kernel of models of texts. All their vectors have length one, which settles it (decision 31).
+TEXT_KERNEL = Matern(1.0, nu=1.5)
 # Notes of a store by name, and the arrays that they speak of: as `Store.set_notes` takes them.
 Notes = tuple[dict[str, Any], dict[str, Any]]
 
@@ -113,7 +119,9 @@ def _features_of(path: Path, *, own: bool) -> Notes:
     own : whether the user asked for other features
     """
     with knowmore.open(path) as store:
-        notes = {k: one for k, one in noted(store).items() if k in ("columns", "pictures")}
+        notes = {
+            k: one for k, one in noted(store).items() if k in ("columns", "text", *NOTES.values())
+        }
         if own and "pictures" in notes:
             raise InvalidInput(
                 f"A model of kind n-plus-one sees pictures as its source does, which has "
@@ -123,9 +131,9 @@ def _features_of(path: Path, *, own: bool) -> Notes:
 
 
 @contextmanager
-def made(path: Path) -> Iterator[Store]:
+def made(path: Path, holds: Holds = "numbers") -> Iterator[Store]:
     """A new model; if the block raises before anything was learnt, there is none."""
-    store = knowmore.open(path, knowmore.GPClassifier())
+    store = knowmore.open(path, knowmore.GPClassifier(TEXT_KERNEL if holds == "texts" else None))
     try:
         with store:
             yield store
@@ -186,8 +194,8 @@ def settled(
 
 
 def _roles(source: Source) -> dict[str, Any]:
-    """The columns of features, label and id of a source, as far as it has them."""
+    """The columns of features, label, id and text of a source, as far as it has them."""
     # Cells become features of other names.
     columns = None if source.holds == "cells" else source.columns
-    roles = {"columns": columns, "label": source.label, "id": source.id}
+    roles = {"columns": columns} | {name: getattr(source, name) for name in ("label", "id", "text")}
     return {name: one for name, one in roles.items() if one is not None}

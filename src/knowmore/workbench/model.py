@@ -15,11 +15,18 @@ from knowmore.errors import InvalidInput, UnknownId
 from knowmore.estimators import names_in
 from knowmore.store import Store
 from knowmore.workbench.cells import replace_cells
-from knowmore.workbench.describing import NOTES, Describer, stored_describer
-from knowmore.workbench.sources import RecordBlock, Source, Wanted, content_id, single_row
+from knowmore.workbench.describing import NOTES, Describer, shown, stored_describer, text_of, told
+from knowmore.workbench.sources import (
+    TEXT,
+    RecordBlock,
+    Source,
+    Wanted,
+    content_id,
+    single_row,
+)
 
 # The notes that the first examples settle.
-SETTLED = ("columns", "label", "id", *NOTES.values())
+SETTLED = ("columns", "label", "id", "text", *NOTES.values())
 # A label of a type, and labels of it.
 _NAMES = {
     str: ("text", "text"),
@@ -78,9 +85,9 @@ def check_same_features(store: Store, other: Store) -> None:
     here, there = store.table, other.table
     if here is not None and there is not None and here.alike(there):
         return
-    for name in ("columns", "pictures"):
+    for name in ("columns", *NOTES.values()):
         if noted(store).get(name) != noted(other).get(name) and len(store):
-            way = "made from pictures in another way"
+            way = f"made from {name} in another way"
             what = "of other columns" if name == "columns" else way
             raise InvalidInput(
                 f"The two models cannot be merged: features of {other.path.name} are {what}."
@@ -97,16 +104,19 @@ def wanted(
     *,
     labelled: bool = True,
     gaps: bool = False,
+    text: str | None = None,
 ) -> Wanted:
     """The columns and labels that a source needs for a model; parameters are as of `Wanted`."""
     notes, table = noted(store), store.table
     if table is not None:
         roles = notes.get("label"), notes.get("id")
-        return Wanted(label, id_, table.names, labelled, *roles, gaps, table)
+        return Wanted(label, id_, table.names, labelled, *roles, gaps, table, text=text)
     # The names come from the first file, or from a table given in Python.
     names = notes["columns"] if "columns" in notes else names_in(store.estimator)
     columns = None if names is None or is_count(names) else tuple(map(str, names))
-    return Wanted(label, id_, columns, labelled, notes.get("label"), notes.get("id"), gaps)
+    usual = notes.get("label"), notes.get("id")
+    usual_text = notes.get("text", TEXT) if "texts" in notes else None
+    return Wanted(label, id_, columns, labelled, *usual, gaps, text=text, usual_text=usual_text)
 
 
 def ids_named(
@@ -328,11 +338,11 @@ def numbers_of(
 
 def usable_records(
     store: Store, sources: Sequence[Source], *, hashed: bool = False
-) -> Iterator[tuple[list[Id], Array]]:
-    """The ids and the rows (k, d) of the records in each block of some sources.
+) -> Iterator[tuple[list[Id], Array, list[str] | None]]:
+    """The ids, the rows (k, d) and the texts of the records in each block of some sources.
 
-    Records that cannot be used are noted in `Source.skipped`. Records without ids are numbered,
-    through all sources.
+    There are texts if the model learns texts. Records that cannot be used are noted in
+    `Source.skipped`. Records without ids are numbered, through all sources.
 
     hashed : records without ids go by their contents instead
     """
@@ -347,21 +357,26 @@ def usable_records(
                 ids = [content_id(one) for one in block.contents()] if hashed else numbers
             done += len(block)
             if kept:
-                yield [ids[i] for i in kept], X
+                words = told(source, [block.X[i] for i in kept])
+                yield [ids[i] for i in kept], X, words
 
 
-def all_records(store: Store, source: Source, *, hashed: bool = False) -> tuple[list[Id], Array]:
-    """The ids and the rows of all records of a source that can be used; see `usable_records`."""
+def all_records(
+    store: Store, source: Source, *, hashed: bool = False
+) -> tuple[list[Id], Array, list[str] | None]:
+    """The ids, rows and texts of all records of a source that can be used: see `usable_records`."""
     check_source(store, source)
     parts = [*usable_records(store, [source], hashed=hashed)]
     if not parts:
         name, why = next(iter(source.skipped.items()))
         raise InvalidInput(f"Nothing in {source.name!r} can be used. {name!r} {why}")
-    return [one for ids, _ in parts for one in ids], np.concatenate([X for _, X in parts])
+    words = None if parts[0][2] is None else [one for _, _, some in parts for one in some or ()]
+    ids = [one for some, *_ in parts for one in some]
+    return ids, np.concatenate([X for _, X, _ in parts]), words
 
 
 def one_row(store: Store, word: str) -> Array:
-    """The features (1, d) of the only record that a word names: JSON, a picture, a file."""
+    """The features (1, d) of the only record that a word names: JSON, a text, a picture, a file."""
     return described_row(store, *single_row(word, wanted(store, labelled=False)))
 
 
@@ -380,7 +395,7 @@ def replace_row(store: Store, one: Id, word: str, *, dry_run: bool = False) -> N
         cells: Any = block.X
         replace_cells(store, one, cells[0], record.content)
     else:
-        store.replace([one], X, contents=[record.content])
+        store.replace([one], X, contents=[record.content], thumbnails=shown(source, [*block.X]))
 
 
 def described_row(store: Store, source: Source, block: RecordBlock) -> Array:
@@ -392,3 +407,11 @@ def described_row(store: Store, source: Source, block: RecordBlock) -> Array:
         name, why = next(iter(source.skipped.items()))
         raise InvalidInput(f"{name!r} {why}")
     return X
+
+
+def texts_of(store: Store, ids: Sequence[Id]) -> list[str | None] | None:
+    """The texts of examples; None if the model has learnt no texts."""
+    notes = noted(store)
+    if "texts" not in notes:
+        return None
+    return [text_of(notes, record.thumbnail) for record in store.records([*ids])] if ids else []

@@ -15,6 +15,7 @@ from knowmore.errors import InvalidInput
 from knowmore.store import Store
 from knowmore.tables import Encoding
 from knowmore.workbench.asking import GAUSSIAN, estimator_of
+from knowmore.workbench.describing import novelty_method
 from knowmore.workbench.model import (
     all_records,
     noted,
@@ -39,6 +40,7 @@ class UnlabelledPool:
     cells : the rows of cells that they are made from, by their ids; empty if they are numbers
     table : how cells became X
     skipped : how many records could not be used
+    texts : the texts that the rows describe, by their ids, if they do
     """
 
     name: str
@@ -49,14 +51,17 @@ class UnlabelledPool:
     cells: Mapping[Id, Any] = field(default_factory=dict)
     table: Encoding | None = None
     skipped: int = 0
+    texts: Mapping[Id, str] | None = None
 
     def without(self, gone: Collection[Id]) -> UnlabelledPool:
         """The pool without the rows of these ids."""
         stay = [i for i, one in enumerate(self.ids) if one not in gone]
         pictures = {one: picture for one, picture in self.pictures.items() if one not in gone}
         ids = tuple(self.ids[i] for i in stay)
+        texts = None if self.texts is None else {one: self.texts[one] for one in ids}
         cells = {one: row for one, row in self.cells.items() if one not in gone}
-        return replace(self, ids=ids, X=self.X[stay], pictures=pictures, cells=cells)
+        X = self.X[stay]
+        return replace(self, ids=ids, X=X, pictures=pictures, cells=cells, texts=texts)
 
     def by(self, table: Encoding | None) -> UnlabelledPool:
         """The pool for a model that turns cells into vectors in this way."""
@@ -88,7 +93,7 @@ def suggest(
     Each is a dictionary; `value` is what the criterion says of the record when it is chosen.
     """
     estimator = estimator_of(store, GAUSSIAN)
-    ids, X = all_records(store, source)
+    ids, X, texts = all_records(store, source)
     held = set(store.ids_.tolist())
     new = [i for i, name in enumerate(ids) if same_id(name, held) not in held]
     if not new:
@@ -98,7 +103,7 @@ def suggest(
     answer = insight.suggest(estimator, X[new], min(count, len(new)), criterion, random_state=0)
     columns = answer.indices.tolist(), answer.values.tolist(), answer.reasons
     return [
-        {"id": ids[new[i]], "value": value, "reason": reason}
+        {"id": ids[new[i]], "value": value, "reason": reason} | _said(texts, new[i])
         for i, value, reason in zip(*columns, strict=True)
     ]
 
@@ -109,8 +114,8 @@ def novelty(store: Store, source: Source, rate: float, method: str | None) -> li
     Each is a dictionary; a record is unknown if its novelty is above the threshold.
     """
     estimator = estimator_of(store, GAUSSIAN, rows=True)
-    ids, X = all_records(store, source)
-    chosen = None if predicts_values(store) else method
+    ids, X, texts = all_records(store, source)
+    chosen = None if predicts_values(store) else method or novelty_method(noted(store))
     answer = insight.novelty(estimator, X, chosen)
     threshold = answer.threshold(1 - rate)
     values = answer.values.tolist()
@@ -121,8 +126,13 @@ def novelty(store: Store, source: Source, rate: float, method: str | None) -> li
             "threshold": threshold,
             "unknown": values[i] > threshold,
         }
+        | _said(texts, i)
         for i in np.argsort(-answer.values, kind="stable").tolist()
     ]
+
+
+def _said(texts: list[str] | None, i: int) -> dict[str, str]:
+    return {} if texts is None else {"text": texts[i]}
 
 
 def pool_for(store: Store, word: str, text: str | None = None) -> UnlabelledPool:
@@ -134,7 +144,7 @@ def pool_for(store: Store, word: str, text: str | None = None) -> UnlabelledPool
     source = open_source(word, needs) if text is None else csv_source(Path(word), needs, text)
     if source.pictures and "pictures" not in noted(store):
         raise InvalidInput("The model has learnt no pictures yet. Teach it some: knowmore learn.")
-    ids, X = all_records(store, source, hashed=True)
+    ids, X, texts = all_records(store, source, hashed=True)
     held = set(store.ids_.tolist())
     rows: dict[Id, int] = {}
     for row, one in enumerate(ids):
@@ -149,6 +159,7 @@ def pool_for(store: Store, word: str, text: str | None = None) -> UnlabelledPool
     if source.table is not None:
         usable = (row for block in source.blocks() for row in block.X if not isinstance(row, str))
         cells = {one: row for one, row in zip(ids, usable, strict=True) if one in rows}
+    words = None if texts is None else {one: texts[row] for one, row in rows.items()}
     return UnlabelledPool(
-        name, tuple(rows), X, source.columns, pictures, cells, store.table, skipped
+        name, tuple(rows), X, source.columns, pictures, cells, store.table, skipped, words
     )

@@ -15,7 +15,8 @@ from knowmore.estimators import unnamed
 from knowmore.examples import Examples
 from knowmore.insight import WITH_VARIANCE, Novelty, count_of, novelty
 from knowmore.models import class_probabilities, newness_of, values_by, weighed
-from knowmore.workbench.model import check_source, usable_records, wanted
+from knowmore.workbench.describing import novelty_method
+from knowmore.workbench.model import check_source, noted, usable_records, wanted
 from knowmore.workbench.sources import Source, open_source
 
 if TYPE_CHECKING:
@@ -49,28 +50,33 @@ class Judge(NamedTuple):
 
     threshold : the novelty above which a row is unknown
     weights : of the parts of novelty that a model combines; `_LEARNT`, or empty if it combines none
+    method : by which novelty is measured; None: by the best that the model has
     """
 
     threshold: float
     weights: tuple[float, ...]
+    method: str | None = None
 
     @classmethod
-    def of(cls, estimator: Any, examples: Examples, rate: float) -> Judge | None:
+    def of(
+        cls, estimator: Any, examples: Examples, rate: float, method: str | None = None
+    ) -> Judge | None:
         """The judge of a fitted classifier and its examples; None if nothing can be told.
 
         rate : the fraction of the examples that may be called unknown
         """
         if not _can_judge(estimator):
             return None
-        found, weights = _compared(estimator, examples)
-        return cls(found.threshold(1 - rate), weights) if found.separates(1 - rate) else None
+        found, weights = _compared(estimator, examples, method)
+        least = found.threshold(1 - rate)
+        return cls(least, weights, method) if found.separates(1 - rate) else None
 
     def unknown(self, model: Any, rows: Array, mean: Array, variance: Array) -> Array:
         """Which rows (m, d) are unknown, (m,), from their means (m, M) and variances (m,)."""
         return np.asarray(self._novelty(model, rows, mean, variance) > self.threshold)
 
     def _novelty(self, model: Any, rows: Array, mean: Array, variance: Array) -> Array:
-        method = model.best_novelty
+        method = self.method or model.best_novelty
         if method == "combined":
             return weighed(model, rows, variance, np.array(self.weights))
         unrelated = model.unrelated(rows)
@@ -159,25 +165,28 @@ def judge_of(store: Store, rate: float, *, keep: bool) -> Judge | None:
     if not rate or not _can_judge(estimator):
         return None
     known: dict[float, float] = {}
+    method = novelty_method(noted(store))
     with suppress(LookupError, TypeError, ValueError):
         known = {float(each): float(value) for each, value in kept["known"]}
         weights = tuple(map(float, kept["weights"]))
         if rate in known:
-            return Judge(known[rate], weights)
-    found, weights = _compared(estimator, store.examples)
+            return Judge(known[rate], weights, method)
+    found, weights = _compared(estimator, store.examples, method)
     known |= {rate: found.threshold(1 - rate)}
     # A useless threshold is not cached, so that its warning repeats.
     if keep and found.separates(1 - rate):
         last = list(known.items())[-_RATES:]
         store.session.remember("thresholds", state, {"weights": weights, "known": last})
-    return Judge(known[rate], weights)
+    return Judge(known[rate], weights, method)
 
 
 def _can_judge(estimator: Any) -> bool:
     return isinstance(estimator, WITH_VARIANCE) and count_of(estimator.model_) > 1
 
 
-def _compared(estimator: Any, examples: Examples) -> tuple[Novelty, tuple[float, ...]]:
+def _compared(
+    estimator: Any, examples: Examples, method: str | None
+) -> tuple[Novelty, tuple[float, ...]]:
     """A row beside the examples that are held; and the weights of `Judge`."""
     model, reference = estimator.model_, None
     weights: tuple[float, ...] = ()
@@ -186,15 +195,15 @@ def _compared(estimator: Any, examples: Examples) -> tuple[Novelty, tuple[float,
         rows = learnt[np.linspace(0, len(learnt) - 1, min(len(learnt), _SAMPLE)).astype(int)]
         reference = examples.X[rows], examples.labels[rows], examples.weights[rows]
         weights = _LEARNT if model.unrelated(examples.X[learnt]).any() else ()
-    elif model.has_gram:
+    elif model.has_gram and method is None:
         weights = tuple(newness_of(model).weights.tolist())
-    return novelty(estimator, examples.X[:1], reference=reference), weights
+    return novelty(estimator, examples.X[:1], method, reference=reference), weights
 
 
 def predictions(
     store: Store, predictor: Predictor, words: Sequence[str], id_: str | None
-) -> tuple[list[Source], Iterator[tuple[list[Id], list[RowPrediction]]]]:
-    """The sources that words name; and for each block of them the ids and the predictions.
+) -> tuple[list[Source], Iterator[tuple[list[Id], list[RowPrediction], list[str] | None]]]:
+    """The sources that words name; and for each block their ids, predictions and texts.
 
     id_ : the name of the column of ids; None for the usual one
     """
@@ -202,4 +211,5 @@ def predictions(
     sources = [open_source(word, needs, streaming=True) for word in words]
     for source in sources:
         check_source(store, source)
-    return sources, ((ids, predictor(X)) for ids, X in usable_records(store, sources))
+    blocks = usable_records(store, sources)
+    return sources, ((ids, predictor(X), texts) for ids, X, texts in blocks)

@@ -231,7 +231,11 @@ LARGEST = "1.8e308"
             {"rows": [["x", 1.0]]},
             f"Row 0 has no number at position 0, or one above {LARGEST}. {ASK}",
         ),
-        ({"rows": [[1.0, 2.0], "x"]}, f"Row 1 is neither a list of numbers nor an object. {ASK}"),
+        ({"rows": [[1.0, 2.0], 7]}, f"Row 1 is neither a list of numbers nor an object. {ASK}"),
+        (
+            {"rows": [[1.0, 2.0], "x"]},
+            "Row 1 is a text, and the model has learnt numbers. Give its 2 features.",
+        ),
         ("[1", "The body is not JSON: "),
         ({"rows": [[1.0]]}, "Row 0 has 1 numbers, but the model has 2 features."),
         ({"rows": [{"x0": 1.0, "x1": "y"}]}, "Row 0, 'x1': 'y' is not a number."),

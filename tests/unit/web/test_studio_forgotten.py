@@ -153,6 +153,7 @@ def questions(scene, last):
     yield "GET", f"/api/thumbnail?id={one}", None
     yield "GET", "/api/thumbnail?picture=1", None
     yield "GET", f"/api/explain?id={one}", None
+    yield "GET", f"/api/words?id={one}", None
 
 
 # Edits, and questions that bring something: they are asked by `teach`, or by what follows.

@@ -3,7 +3,7 @@
 import { get, post } from './api.js';
 import { map, ring, swatch } from './draw.js';
 import { ANY, labelButtons, pickClass } from './choosing.js';
-import { exhibit, gallery, pictureOf, shortName } from './example.js';
+import { exhibit, gallery, markWords, pictureOf, shortName } from './example.js';
 import { element, percent, plural } from './page.js';
 
 const KEYS = [
@@ -67,13 +67,16 @@ export function inbox(studio) {
     const entry = (one, ...more) => element('li', {}, element('button', {
       type: 'button', 'aria-current': one.id === chosen ? 'true' : null, onclick: () => pick(one.id), title: String(one.id),
     }, one.shown.kind === 'picture' ? element('img', { src: pictureOf(one.id), alt: '', loading: 'lazy' }) : null, ...more));
-    list.replaceChildren(...left.slice(0, 60).map((one) => entry(one, swatch(studio.slot(one.label)), element('span', { class: 'name' }, shortName(one.id)),
+    list.replaceChildren(...left.slice(0, 60).map((one) => entry(one, swatch(studio.slot(one.label)), element('span', { class: 'name' }, nameOf(one)),
       element('span', { class: 'bar', title: `wrong with a chance of ${percent(one.doubt)}` }, bar(one.doubt)))));
     asideTitle.hidden = !aside.length;
     asideTitle.textContent = `Put aside: ${aside.length}`;
     asideList.replaceChildren(...aside.map((one) => entry(one, element('span', { class: 'name' }, shortName(one.id)), element('span', { class: 'quiet' }, `not ${one.refused.at(-1)}`))));
     showOne();
   }
+
+  /** What a list calls an example: the beginning of its text, or the end of its id. */
+  const nameOf = (one) => (one.shown.kind === 'text' ? `${one.shown.text.slice(0, 20)}…` : shortName(one.id));
 
   function bar(doubt) {
     const fill = element('i');
@@ -118,6 +121,7 @@ export function inbox(studio) {
       element('p', { class: 'quiet', id: 'whatif' }),
     ].filter(Boolean));
     showAgainst(one, pictured);
+    if (one.shown.kind === 'text') showWords(one);
     showPlace(one);
   }
 
@@ -140,6 +144,13 @@ export function inbox(studio) {
     }
     const { against } = await get(`/api/against?id=${encodeURIComponent(JSON.stringify(one.id))}`).catch(() => ({ against: [] }));
     if (against.length && place.isConnected) place.replaceChildren(title, gallery(against, (each) => String(each.label)));
+  }
+
+  /** Which words speak for what the others say. */
+  async function showWords(one) {
+    const place = body.querySelector('.beside');
+    const { words } = await get(`/api/words?id=${encodeURIComponent(JSON.stringify(one.id))}`).catch(() => ({ words: [] }));
+    if (place.isConnected) markWords(place, one.shown.text, words);
   }
 
   /** Where the suspect is: ringed, and with a dashed ring those that contradict it. */

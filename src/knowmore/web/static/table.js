@@ -105,7 +105,7 @@ export function table(studio) {
     forth.disabled = to >= found.found;
     options(label, [['', 'all'], ...studio.classes.map((one, i) => [String(i), String(one.label)])], studio.classes.findIndex((one) => one.label === wanted.label));
     options(who, [['', 'everyone'], ...found.contributors.map((one) => [`.${one}`, one || 'nobody'])], wanted.contributor == null ? -1 : found.contributors.indexOf(wanted.contributor));
-    head.replaceChildren(element('tr', {}, ...OWN.map(([name, title]) => column(name, title)), ...found.columns.map((name, i) => column(wanted.first + i, name)), more()));
+    head.replaceChildren(element('tr', {}, ...OWN.map(([name, title]) => column(name, title)), prose(), ...found.columns.map((name, i) => column(wanted.first + i, name)), more()));
     rows.replaceChildren(...found.rows.map(row));
     grid.setAttribute('aria-rowcount', String(found.found + 1));
     choose(at);
@@ -121,6 +121,8 @@ export function table(studio) {
     return element('th', { scope: 'col', 'aria-sort': sorted ? (wanted.down ? 'descending' : 'ascending') : 'none', class: typeof sort === 'number' ? 'number' : '' },
       element('button', { type: 'button', 'data-sort': sort, onclick: () => sortBy(sort) }, title, element('span', { 'aria-hidden': 'true' }, sorted ? (wanted.down ? ' ↓' : ' ↑') : '')));
   }
+
+  const prose = () => (found.rows.some((one) => one.text != null) ? element('th', { scope: 'col' }, 'text') : null);
 
   function more() {
     const count = found.columns.length;
@@ -138,6 +140,7 @@ export function table(studio) {
       element('td', { class: 'text' }, mark(one.predicted), one.predicted == null ? '' : String(one.predicted)),
       element('td', { class: `text ${one.unseen ?? ''}` }, said),
       element('td', { class: 'text' }, one.contributor ?? ''),
+      one.text == null ? null : element('td', { class: 'text prose', title: one.text }, one.text),
       ...one.values.map((value) => element('td', {}, shownValue(value))));
   }
 

@@ -4,6 +4,7 @@ A source is read in blocks of records: an id, a label, numbers or a picture, and
 Whatever is wrong with it is said in one line that names the place.
 """
 
+from knowmore.workbench.sources.records import TEXT as TEXT
 from knowmore.workbench.sources.records import NotNumbers as NotNumbers
 from knowmore.workbench.sources.records import RecordBlock as RecordBlock
 from knowmore.workbench.sources.records import Source as Source

@@ -23,6 +23,7 @@ from knowmore.workbench.sources.records import (
     check_finite,
     checked_block,
     layout,
+    texts,
 )
 
 # Names of arrays in a plain file, and in a table by `knowmore features`.
@@ -37,6 +38,11 @@ _ROLES = {
 def npz_source(path: Path, wanted: Wanted) -> Source:
     """The rows of X (n, d), with y (n,) as labels and ids (n,) if there are such arrays."""
     name = str(path)
+    if wanted.text is not None:
+        raise InvalidInput(
+            f"{name!r} holds arrays of numbers, so it has no column of texts. Leave --text out, or "
+            f"give a .csv, .jsonl or .parquet file."
+        )
     remedy = "it is cut off or damaged, or holds Python objects. Save plain arrays by numpy.savez."
     with undamaged(path, "an .npz file of arrays", remedy), Arrays(path) as file:
         names = list(file)
@@ -100,7 +106,7 @@ def parquet_source(path: Path, wanted: Wanted) -> Source:
         if not parquet.read_metadata(path).num_rows:
             raise InvalidInput(f"{name!r} has no rows.")
     plan = layout(name, schema.names, wanted)
-    features = plan.columns or ()
+    features = plan.columns or tuple(filter(None, [plan.text]))
     types = {column: schema.field(column).type for column in features}
     columns = [*features, *filter(None, (plan.label, plan.id, plan.contributor))]
 
@@ -116,7 +122,9 @@ def parquet_source(path: Path, wanted: Wanted) -> Source:
 
                 known = None if wanted.gaps else places
                 X: Any
-                if as_cells:
+                if plan.text is not None:
+                    X = texts(name, plain(plan.text) or [], plan.text, places)
+                elif as_cells:
                     X = [*zip(*map(plain, features), strict=True)]
                 else:
                     X = np.column_stack(

@@ -27,9 +27,13 @@ Raw = Callable[[], Iterator[RecordBlock]]
 def tabled(source: Source, raw: Raw, wanted: Wanted) -> Source:
     """A source of numbers that can give its cells, or cells at once where these are wanted.
 
-    source : with columns, and blocks of numbers
+    Texts, and lists of features, which have no names, stay as they are.
+
+    source : with blocks of numbers
     raw : its rows of cells
     """
+    if source.columns is None:
+        return source
     if wanted.table is not None:
         return _read_by(source, raw, wanted.table, gaps=wanted.gaps)
     if wanted.options:

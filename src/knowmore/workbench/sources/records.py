@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
-from knowmore._base import Array, Id, some
+from knowmore._base import Array, Id, files_in, some
 from knowmore.errors import InvalidInput, MissingData
 from knowmore.store import content
 from knowmore.tables import Encoding, Options, json_of
@@ -25,7 +25,7 @@ Holds = Literal["numbers", "pictures", "texts", "cells"]
 ROWS = 4096
 # Hexadecimal digits of a content hash that serve as an id.
 _DIGITS = 16
-CONTRIBUTOR = "contributor"
+CONTRIBUTOR, TEXT = "contributor", "text"
 # How many columns at each end of a wide table an error names.
 _END = 10
 # Errors of a cell that is converted and is no number.
@@ -38,8 +38,8 @@ _LISTS = (".tar", ".txt")
 # Pictures in a block.
 _PICTURES = 256
 _KINDS = (
-    "a folder or .tar of pictures, a picture, .csv, .tsv, .parquet, .npz, .jsonl, or - for JSON "
-    "lines on standard input"
+    "a folder of pictures or .txt files, a .tar of pictures, a picture, .csv, .tsv, .parquet, "
+    ".npz, .jsonl, or - for JSON lines on standard input"
 )
 
 
@@ -55,6 +55,8 @@ class Wanted:
     gaps : whether a cell of a table without a finite number is NaN; else it is an error
     table : the columns that the model knows by their types; None if it has learnt numbers
     options : what the user said of the columns of a new model's table
+    text : the name of the column of texts, if the source has texts to learn
+    usual_text : what the model calls this column; None if it has learnt no texts
     """
 
     label: str | None = None
@@ -66,6 +68,13 @@ class Wanted:
     gaps: bool = False
     table: Encoding | None = None
     options: Options = field(default_factory=Options)
+    text: str | None = None
+    usual_text: str | None = None
+
+    @property
+    def texts(self) -> bool:
+        """Whether the records are texts."""
+        return self.text is not None or self.usual_text is not None
 
 
 class NotNumbers(InvalidInput):
@@ -143,9 +152,10 @@ class Source:
     words : where the visual words of these features may be
     skipped : what cannot be read, and why, by name; grows while blocks are read
     ignored : columns that the model does not know, and does without
-    label, id, contributor : the names of these columns, if there are such
+    label, id, contributor, text : the names of these columns, if there are such
     table : the columns of rows of cells, by their types
     cells : the same source as rows of cells; None if it has none to give
+    in_folders : whether labels are the names of folders, and ids the paths of files
     """
 
     name: str
@@ -161,6 +171,8 @@ class Source:
     contributor: str | None = None
     table: Encoding | None = None
     cells: Callable[[], Source] | None = None
+    text: str | None = None
+    in_folders: bool = False
 
     @property
     def pictures(self) -> bool:
@@ -194,6 +206,17 @@ def layout(name: str, header: Sequence[str], wanted: Wanted) -> Source:
     contributor = CONTRIBUTOR if CONTRIBUTOR in header else None
     taken = {label, id_, contributor}
     there = [column for column in header if column not in taken]
+    if wanted.texts:
+        usual = wanted.usual_text or TEXT
+        text = _role(name, header, wanted.text, (usual, TEXT), "--text")
+        if text is None or text in taken:
+            raise InvalidInput(
+                f"{name!r} has no column {usual!r}. Name the one that holds the texts: --text "
+                f"COLUMN. There are {_columns(header)}."
+            )
+        ignored = tuple(column for column in there if column != text)
+        plan = Source(name, holds="texts", ignored=ignored, text=text)
+        return replace(plan, label=label, id=id_, contributor=contributor)
     known = wanted.columns
     if known is None:
         if not there:
@@ -292,15 +315,28 @@ def numbers(
     return X
 
 
+def texts(name: str, cells: Sequence[Any], column: str, places: Sequence[str]) -> list[str]:
+    """Cells of a column as texts; nothing is an empty one."""
+    for cell, place in zip(cells, places, strict=True):
+        if not (cell is None or isinstance(cell, str)):
+            raise InvalidInput(
+                f"{name!r}, {place}, column {column!r}: {_short(cell)} is not text. Name "
+                f"the column that holds texts: --text COLUMN."
+            )
+    return [cell or "" for cell in cells]
+
+
 def _problem(cell: Any) -> str:
     """Why a cell is no number, and what to do."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return "there is no value. Fill it in, or leave the row out."
     if isinstance(cell, str) and _is_decimal_comma(cell):
         return f"{_short(cell)} has a decimal comma. Write a point."
+    words = isinstance(cell, str) and bool(cell.split()[1:])
+    texts = " To learn texts, name their column: --text COLUMN." * words
     return (
         f"{_short(cell)} is not a number. Features are numbers: take the column out, or say what "
-        f"it is by --label or --id."
+        f"it is by --label or --id.{texts}"
     )
 
 
@@ -391,6 +427,10 @@ def open_source(word: str, wanted: Wanted, *, streaming: bool = False) -> Source
 
         return lines_source(None, wanted, streaming=streaming)
     path = Path(word)
+    if wanted.texts and is_prose(word):
+        from knowmore.workbench.sources.prose import one_text
+
+        return one_text(word)
     if not path.exists():
         raise MissingData(f"There is no file or folder {word!r}. Check the path.")
     ending = "" if path.is_dir() else path.suffix.lower()
@@ -410,6 +450,10 @@ def open_source(word: str, wanted: Wanted, *, streaming: bool = False) -> Source
         from knowmore.workbench.sources.arrays import npz_source
 
         return npz_source(path, wanted)
+    if (path.is_dir() and _has_texts(path, wanted)) or (wanted.texts and ending == ".txt"):
+        from knowmore.workbench.sources.prose import prose_source
+
+        return prose_source(path, wanted)
     if path.is_dir() or ending in _LISTS or _is_picture(path):
         return _picture_source(path, wanted)
     hint = " It is a model: use `knowmore merge`." if ending == ".km" else ""
@@ -429,6 +473,30 @@ def single_row(word: str, wanted: Wanted) -> tuple[Source, Any]:
     if count != 1:
         raise InvalidInput(f"{word!r} has {count} records, but one is needed.")
     return source, found[0]
+
+
+def is_prose(word: str) -> bool:
+    """Whether a word of the command line is a text: it has blanks and names no file.
+
+    >>> is_prose("Win money now"), is_prose("letters.csv")
+    (True, False)
+    """
+    try:
+        return bool(word.split()[1:]) and not Path(word).exists()
+    except (OSError, ValueError):
+        # It is too long for a name, or has a NUL character.
+        return True
+
+
+def _has_texts(path: Path, wanted: Wanted) -> bool:
+    """Whether a folder holds texts: if it is asked for, or if it has .txt files and no pictures."""
+    if wanted.texts:
+        return True
+    from knowmore.images import is_picture
+    from knowmore.texts import is_text
+
+    names = [name for name, _ in files_in(path, lambda name: is_picture(name) or is_text(name))]
+    return bool(names) and all(map(is_text, names))
 
 
 def _is_picture(path: Path) -> bool:
@@ -466,4 +534,4 @@ def _picture_source(path: Path, wanted: Wanted) -> Source:
             names = [one.name for one in part]
             yield RecordBlock(part, labels, names, [None] * len(part), [repr(one) for one in names])
 
-    return Source(name, blocks, holds="pictures", skipped=skipped)
+    return Source(name, blocks, holds="pictures", skipped=skipped, in_folders=True)

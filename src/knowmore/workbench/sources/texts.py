@@ -18,7 +18,7 @@ from typing import Any
 
 from knowmore._base import read_cell
 from knowmore.errors import InvalidInput
-from knowmore.workbench.sources.cells import Raw, tabled
+from knowmore.workbench.sources.cells import tabled
 from knowmore.workbench.sources.records import (
     ROWS,
     RecordBlock,
@@ -27,6 +27,7 @@ from knowmore.workbench.sources.records import (
     checked_block,
     layout,
     numbers,
+    texts,
 )
 
 _DELIMITERS = ",;\t"
@@ -63,10 +64,10 @@ def csv_source(path: Path | str, wanted: Wanted, text: str | None = None) -> Sou
                 def column(which: str | None, cells: Any = cells) -> list[str] | None:
                     return None if which is None else [read_cell(row[at[which]]) for row in cells]
 
-                X: Any
-                if as_cells:
+                X: Any = column(plan.text)
+                if X is None and as_cells:
                     X = [[read_cell(row[j]) for j in features] for row in cells]
-                else:
+                elif X is None:
                     chosen = [[row[j] for j in features] for row in cells]
                     X = numbers(name, chosen, names, places, gaps=gaps)
                 labels, ids, who = map(column, (plan.label, plan.id, plan.contributor))
@@ -107,8 +108,10 @@ def _lines(path: Path | str, text: str | None) -> Iterator[tuple[Any, list[str]]
             f"{name!r} is not UTF-8: it has the byte 0x{byte:02x}{near}. Save it as UTF-8."
         ) from error
     except csv.Error as error:
+        long = f"a cell has more than {csv.field_size_limit():,} characters"
+        why = long if "field limit" in str(error) else f"not CSV, {error}"
         raise InvalidInput(
-            f"{name!r}, line {reader.line_num}: not CSV, {error}. Is a quotation mark missing?"
+            f"{name!r}, line {reader.line_num}: {why}. Is a quotation mark missing?"
         ) from error
     except OSError as error:
         raise InvalidInput(f"{name!r} cannot be read: {error.strerror or error}.") from error
@@ -197,7 +200,7 @@ def lines_source(path: Path | None, wanted: Wanted, *, streaming: bool = False) 
                     yield block
 
     made = replace(found, blocks=blocks, columns=_named(found), skipped=skipped)
-    return _tabled(made, lambda: blocks(as_cells=True), wanted)
+    return tabled(made, lambda: blocks(as_cells=True), wanted)
 
 
 def parsed(text: str, wanted: Wanted) -> Source:
@@ -215,13 +218,8 @@ def parsed(text: str, wanted: Wanted) -> Source:
     def blocks(*, as_cells: bool = False) -> Iterator[RecordBlock]:
         yield _block(name, [(1, row)], plan, wanted, as_cells=as_cells)
 
-    source = Source(name, blocks, _named(plan), ignored=plan.ignored)
-    return _tabled(source, lambda: blocks(as_cells=True), wanted)
-
-
-def _tabled(source: Source, raw: Raw, wanted: Wanted) -> Source:
-    """A source of JSON with its cells; a list of features has none."""
-    return source if source.columns is None else tabled(source, raw, wanted)
+    source = replace(plan, blocks=blocks, columns=_named(plan))
+    return tabled(source, lambda: blocks(as_cells=True), wanted)
 
 
 def _named(plan: Source) -> tuple[str, ...] | None:
@@ -230,7 +228,7 @@ def _named(plan: Source) -> tuple[str, ...] | None:
 
 
 def _layout(name: str, row: Mapping[str, Any], wanted: Wanted) -> Source:
-    if FEATURES not in row or not isinstance(row[FEATURES], list):
+    if FEATURES not in row or not isinstance(row[FEATURES], list) or wanted.texts:
         return layout(name, list(row), wanted)
     if wanted.table is not None:
         raise InvalidInput(
@@ -287,7 +285,7 @@ def _block(
 ) -> RecordBlock:
     places = [f"line {number}" for number, _ in rows]
     objects = [row for _, row in rows]
-    features = plan.columns or ()
+    features = plan.columns or tuple(filter(None, [plan.text]))
     keys = {plan.id, plan.label, plan.contributor, *features, *plan.ignored} - {None}
     for row, place in zip(objects, places, strict=True):
         needed = [*features, *filter(None, [plan.id, plan.label if wanted.labelled else None])]
@@ -297,10 +295,12 @@ def _block(
                     f"{name!r}, {place}: there is no {key!r}, which the first line has."
                 )
         for key in row:
-            if key not in keys and wanted.labelled:
+            if key not in keys and wanted.labelled and plan.text is None:
                 raise InvalidInput(f"{name!r}, {place}: {key!r} is not in the first line.")
     X: Any
-    if features == (FEATURES,):
+    if plan.text is not None:
+        X = texts(name, [row[plan.text] for row in objects], plan.text, places)
+    elif features == (FEATURES,):
         X = _listed(name, [row[FEATURES] for row in objects], places)
     else:
         cells = [[row[key] for key in features] for row in objects]

@@ -1,0 +1,1 @@
+"""Models of texts: classes of short texts from a few of each."""
