@@ -14,9 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 import knowmore
+from knowmore.cli import serving
 from knowmore.cli.app import app
 from knowmore.errors import InvalidInput
 from knowmore.store import Store
+from knowmore.tables import Options
 from knowmore.web.answering import Answering
 
 pd = pytest.importorskip("pandas")
@@ -252,6 +254,15 @@ def test_options_that_contradict_the_file(model, words, said, here):
         run("learn", model, "penguins.csv", *words)
     assert said in str(caught.value)
     assert (here / model).read_bytes() == before
+
+
+def test_the_studio_learns_a_table_first_with_its_options(here):
+    options = {"label": "species", "id": None, "table": Options(ignore=("name",))}
+    path = serving._model(here / "penguins.csv", options)
+    assert path == here / "penguins.km"
+    with Store(path) as store:
+        assert store.table.options.ignore == ("name",)
+        assert len(store) == 11
 
 
 def test_options_are_kept(here):
