@@ -355,6 +355,46 @@ def test_numbers_meet_their_first_blank(tmp_path):
     assert teach(path, source).forgotten_before == 1
 
 
+def test_numbers_of_python_meet_their_first_blank(tmp_path):
+    path, source = tmp_path / "m.km", tmp_path / "t.csv"
+    with knowmore.open(path, knowmore.GPClassifier()) as store:
+        store.add([[1.0, 2.0], [3.0, 4.0]], ["x", "y"], ["a", "b"], columns=["u", "v"])
+        source.write_text("id,u,v,label\nc,5,,y\n")
+        assert teach(path, source).added == 1
+        store.refresh()
+        assert store.table.features == ("u", "v", "v is blank")
+        assert store.verify().ok
+    unnamed_path = tmp_path / "n.km"
+    with knowmore.open(unnamed_path, knowmore.GPClassifier()) as store:
+        store.add([[1.0, 2.0], [3.0, 4.0]], ["x", "y"], ["a", "b"])
+        words = "has learnt numbers, and .* holds a table by the names of its columns"
+        with pytest.raises(InvalidInput, match=words):
+            teach(unnamed_path, source)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_contributor_who_gave_other_cells_is_forgotten(kind, tmp_path):
+    rng, path = np.random.default_rng(4), tmp_path / "m.km"
+    make(path, kind)
+    held = first_examples(rng, kind)
+    teach(path, table(tmp_path / "t.csv", held), contributor="ann")
+    one = list(held)[5]
+    other = held | {one: (["Zanzibar", "987.125", "true", ""], held[one][1])}
+    teach(path, table(tmp_path / "t.csv", other), contributor="ben")
+    with knowmore.open(path) as store:
+        assert "island=Zanzibar" in store.table.features
+        found = store.forget(contributor="ben")
+        assert (found.count, found.changed) == (0, 1)
+        assert_holds(store, held)
+        assert store.verify().ok
+        with Store(fresh_model(store, held, tmp_path)) as fresh:
+            assert fresh.table.columns == store.table.columns
+            assert_same(store, fresh, store.examples.X)
+    raw = path.read_bytes()
+    for text in (b"Zanzibar", b"987.125", np.float64(987.125).tobytes()):
+        assert text not in raw, text
+
+
 def test_another_process_follows_an_encoding(tmp_path):
     for kind in KINDS:
         path, rng = tmp_path / f"{kind}.km", np.random.default_rng(2)

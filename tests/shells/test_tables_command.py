@@ -11,12 +11,17 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from tolerance import assert_rounded
 from typer.testing import CliRunner
 
 import knowmore
+from knowmore import insight
+from knowmore.cli import serving
 from knowmore.cli.app import app
 from knowmore.errors import InvalidInput
+from knowmore.estimators import unnamed
 from knowmore.store import Store
+from knowmore.tables import Options
 from knowmore.web.answering import Answering
 
 pd = pytest.importorskip("pandas")
@@ -183,11 +188,20 @@ def test_replace_explain_novel_suggest_evaluate_and_suspects(model, here):
     assert run("suspects", model).exit_code in (0, 1)
 
 
-def test_an_explanation_of_a_linear_model_names_levels(here):
+def test_an_explanation_of_a_linear_model_is_by_columns(here):
     run("init", "l.km", "--kind", "linear")
     run("learn", "l.km", "penguins.csv", "--label", "species", "--ignore", "name")
-    shown = run("explain", "l.km", json.dumps(NEW)).stdout
-    assert "island=Biscoe" in shown
+    found = asked("explain", "l.km", json.dumps(NEW))
+    parts = {one["feature"]: one for one in found["parts"]}
+    assert set(parts) == {"island", "mass", "ringed", "seen", "year"}
+    assert (parts["island"]["value"], parts["island"]["mean"]) == ("Biscoe", None)
+    assert (parts["mass"]["value"], parts["ringed"]["value"]) == (5100.0, None)
+    with Store("l.km") as store:
+        x = store.table.vectors([store.table.read([NEW[name] for name in store.table.names])])
+        every = insight.explain(unnamed(store.estimator), x)
+    total = sum(one["contribution"] for one in parts.values())
+    assert_rounded(np.array([total]), np.array([every.contributions.sum()]), 2e5, 1.0)
+    assert "Biscoe" in run("explain", "l.km", json.dumps(NEW)).stdout
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -252,6 +266,15 @@ def test_options_that_contradict_the_file(model, words, said, here):
         run("learn", model, "penguins.csv", *words)
     assert said in str(caught.value)
     assert (here / model).read_bytes() == before
+
+
+def test_the_studio_learns_a_table_first_with_its_options(here):
+    options = {"label": "species", "id": None, "table": Options(ignore=("name",))}
+    path = serving._model(here / "penguins.csv", options)
+    assert path == here / "penguins.km"
+    with Store(path) as store:
+        assert store.table.options.ignore == ("name",)
+        assert len(store) == 11
 
 
 def test_options_are_kept(here):

@@ -13,8 +13,8 @@ from knowmore.cli.options import DryRun, Json, ModelFile, Yes
 
 Objective = Literal["loo", "marginal_likelihood"]
 
-# Levels that are shown of a column.
-_LEVELS = 5
+# Levels that are shown of a column, and characters of a level.
+_LEVELS, _LONGEST = 5, 20
 
 
 def log(model: ModelFile, as_json: Json = False) -> None:
@@ -185,7 +185,8 @@ def _show_status(answer: dict[str, Any]) -> None:
 def _column(column: dict[str, Any]) -> list[str]:
     """A line on a column of a table."""
     levels = column.get("levels", ())
-    shown = ", ".join(levels[:_LEVELS]) + (", ..." if len(levels) > _LEVELS else "")
+    first = [one if len(one) <= _LONGEST else f"{one[: _LONGEST - 3]}..." for one in levels]
+    shown = ", ".join(first[:_LEVELS]) + (", ..." if len(levels) > _LEVELS else "")
     blank = [] if "fill" not in column else [showing.cell_text(column["fill"], 6)]
     blank += ["a feature"] if column["blank"] else []
     return [column["name"], column["type"], shown, ", ".join(blank) or "no level"]

@@ -300,7 +300,11 @@ def _note_learnt(found: Learnt, request: LearnOptions, name: str) -> None:
     for sentence in found.kept:
         showing.talk(sentence)
     for column, why in found.left_out.items():
-        remedy = "" if why.endswith("blank") else f" To learn it all the same: --category {column}"
+        remedy = (
+            ""
+            if why.endswith("blank")
+            else f" To learn it all the same: --category {shlex.quote(column)}"
+        )
         showing.talk(f"The column {column!r} {why}: it is left out.{remedy}")
     if found.described == "embedding":
         showing.talk(

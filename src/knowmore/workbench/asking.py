@@ -17,6 +17,7 @@ from knowmore.errors import InvalidInput, MissingData, NoExamples, UnknownId
 from knowmore.estimators import unnamed
 from knowmore.insight import WITH_VARIANCE, Reliability, Suspects, Tuned
 from knowmore.store import TUNE, Entry, Store, to_sqlite
+from knowmore.workbench.cells import by_column
 from knowmore.workbench.model import (
     describing,
     label_named,
@@ -133,7 +134,10 @@ def explain(
             "the class. Ask without --against."
         )
     answer = insight.explain(estimator, x, wanted)
-    table = {name: column.tolist()[:count] for name, column in answer._columns().items()}
+    table = {name: column.tolist() for name, column in answer._columns().items()}
+    if "feature" in table and store.table is not None:
+        table = by_column(store.table, x, table)
+    table = {name: column[:count] for name, column in table.items()}
     if "feature" in table and (columns := noted(store).get("columns")):
         table["feature"] = [columns[j] if isinstance(j, int) else j for j in table["feature"]]
     return answer, table

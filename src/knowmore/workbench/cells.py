@@ -98,6 +98,44 @@ def add_cells(store: Store, rows: Sequence[Sequence[Cell]], y: Any, **about: Any
         return store.add(table.vectors(rows), y, thumbnails=kept_cells(rows), **about)
 
 
+def by_column(table: Encoding, x: Array, parts: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The parts of a score by columns of a table: a category is one part, not one for each level.
+
+    x : the row (1, d)
+    parts : by numbers of features, with a value, a mean and a contribution each
+    """
+    given = zip(parts["feature"], parts["mean"], parts["contribution"], strict=True)
+    means: dict[str, Any] = {}
+    sums = dict.fromkeys(table.names, 0.0)
+    for j, mean, contribution in given:
+        name = table.sources[j]
+        sums[name] += contribution
+        if table.features[j] == name:
+            means[name] = mean
+    values = dict(zip(table.names, _seen(table, x[0]), strict=True))
+    order = sorted(sums, key=lambda name: -abs(sums[name]))
+    return {
+        "feature": order,
+        "value": [values[name] for name in order],
+        "mean": [means.get(name) for name in order],
+        "contribution": [sums[name] for name in order],
+    }
+
+
+def _seen(table: Encoding, x: Array) -> list[Cell]:
+    """The cells that a vector (d,) tells of; None for a blank, and for a level that is unknown."""
+    features = dict(zip(table.features, x.tolist(), strict=True))
+    found: list[Cell] = []
+    for column in table.columns:
+        if isinstance(column, CategoryColumn):
+            levels = (one for one in column.levels if features[f"{column.name}={one}"])
+            found.append(next(levels, None))
+        else:
+            is_blank = column.blank and features[f"{column.name} is blank"]
+            found.append(None if is_blank else features[column.name])
+    return found
+
+
 def check_options(table: Encoding | None, names: Sequence[str], given: Options) -> None:
     """Raise InvalidInput if somebody says other things of the columns than a model has learnt.
 

@@ -265,8 +265,8 @@ def check_source(store: Store, source: Source) -> None:
     known = noted(store)
     learnt = next((holds for holds, name in NOTES.items() if name in known), "numbers")
     # Vectors of pictures may be in a table.
-    if learnt == "numbers" and source.holds == "cells" and "columns" in known:
-        # Numbers are cells, too.
+    if learnt == "numbers" and source.holds == "cells" and source.columns == wanted(store).columns:
+        # Numbers of columns that have names are cells, too.
         return
     if len(store) and source.holds != learnt and (source.described or learnt != "pictures"):
         raise InvalidInput(
