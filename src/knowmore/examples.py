@@ -173,13 +173,14 @@ class Examples:
         return f"Examples({len(self)} rows of {self.X.shape[1]})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """The rows, as arrays, without any trace of earlier ones."""
-        rows = self.ids, self.X, self.labels, self.weights, self.serials
+        """The rows, without any trace of earlier ones: text as Python has it, all else arrays."""
+        ids = self.ids if self.ids.dtype.kind == "i" else list(self.names)
+        rows = ids, self.X, self.labels, self.weights, self.serials
         return dict(zip(_Columns._fields, rows, strict=True)) | {"next_id": self.next_id}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         next_id = state.pop("next_id")
-        names = _names(state.pop("ids").tolist())
+        names = _names(np.asarray(state.pop("ids"), dtype=object).tolist())
         columns = _Columns(Rows(names), **{name: Rows(one) for name, one in state.items()})
         reserve_serials(columns.serials.view)
         vars(self).update(vars(Examples(columns, _index_of(columns), next_id)))

@@ -117,23 +117,22 @@ class LinearGP(EditableEstimator[Summed]):
         fit_copy(self, lambda copy: copy._learn(X, y, ids, sample_weight))
         return self
 
-    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> Self:
+    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
         names = None if ids is None else ids_of(ids, X=X, y=y, sample_weight=sample_weight)
         X, y, weights = self.checked_rows(X, y, sample_weight, reset=True)
         if names is None:
             self._living = Summed(_batch(self, X, y, weights))
-            return self
+            return
         with enough_memory("keep these rows", "Leave ids out: then only their sums are kept."):
             examples = Examples.of(as_dense(X), y, names, weights)
         self._living = self.fresh_value(examples)
-        return self
 
     def fresh_value(self, examples: Examples, settings: Any = None) -> Summed:
         """The batch fit of examples, which are kept."""
         return Summed(_batch(self, examples.X, examples.labels, examples.weights), examples)
 
     def _learn_more(self, X: Any, y: Any, sample_weight: Any) -> None:
-        first = fit_copy(self, lambda copy: copy._learn(X, y, None, sample_weight), "_living")
+        first = fit_copy(self, lambda copy: copy.fit(X, y, sample_weight=sample_weight), "_living")
         if first is not None or is_empty(X, y):
             return
         if self.editable_.keeps_rows:

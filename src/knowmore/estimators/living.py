@@ -101,13 +101,12 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         shell.fit_copy(self, lambda copy: copy._learn(X, y, ids, sample_weight))
         return self
 
-    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> Self:
+    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
         edit = checked(self, X, y, ids, sample_weight)
         examples = Examples.of(edit.X, edit.labels, edit.ids, edit.weights)
         if not len(examples.counted):
             raise InvalidInput("All weights are zero. Give some example a weight above zero.")
         self._living = self.fresh_value(examples)
-        return self
 
     def width_for(self, examples: Examples) -> int | None:
         """The number of leading columns of examples that the kernel sees, None for all."""
@@ -119,8 +118,8 @@ class EditableEstimator(Savable, BaseEstimator, ABC, Generic[V]):
         y: a label for each, or one for all.
         ids are as in `fit`; by default they continue after the largest integer used so far.
         """
-        given = X, y, ids, sample_weight
-        first = shell.fit_copy(self, lambda copy: copy._learn(*given).ids_, "_living")
+        given = {"ids": ids, "sample_weight": sample_weight}
+        first = shell.fit_copy(self, lambda copy: copy.fit(X, y, **given).ids_, "_living")
         if first is not None:
             return first
         edit = self.adding(X, y, ids, sample_weight)
@@ -451,12 +450,11 @@ class ChoosingEstimator(EditableEstimator[V]):
     def batch_value(self, choice: Choice, examples: Examples) -> V:
         """The batch fit of examples with these settings."""
 
-    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> Self:
+    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
         super()._learn(X, y, ids, sample_weight)
         rule, counted = self._living.choice.rule, self._living.examples.counted
         if self.kernel is None and rule.mode == "median":
             checks.warn_of_scales(self, leading(counted.X, rule.width))
-        return self
 
     def fresh_value(self, examples: Examples, settings: ModelSettings | None = None) -> V:
         """The batch fit of examples, with these settings or those that the examples choose."""

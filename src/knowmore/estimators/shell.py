@@ -55,9 +55,7 @@ def fit_copy(estimator: E, fit: Callable[[E], T], unless: str | None = None) -> 
         return None
     copy = object.__new__(type(estimator))
     copy.__dict__.update(vars(estimator))
-    if unless is None:
-        # A fit from scratch.
-        vars(copy).pop("_declared", None)
+    vars(copy).pop("_declared", None)
     result = fit(copy)
     parameters = estimator.get_params(deep=False)
     attributes = {name: value for name, value in vars(copy).items() if name not in parameters}
@@ -65,6 +63,9 @@ def fit_copy(estimator: E, fit: Callable[[E], T], unless: str | None = None) -> 
         now = vars(estimator)
         if unless in now:
             return None
+        if unless is not None and "_declared" in now:
+            # The first rows that are learnt; a fit from scratch declares nothing.
+            attributes["_declared"] = now["_declared"]
         estimator.__dict__ = {name: now[name] for name in now if name in parameters} | attributes
         return result
 

@@ -102,10 +102,9 @@ class EigenspaceLDA(
         fit_copy(self, lambda copy: copy._learn(X, y, classes))
         return self
 
-    def _learn(self, X: Any, y: Any, classes: Any) -> Self:
+    def _learn(self, X: Any, y: Any, classes: Any) -> None:
         rows = self._labelled(X, y, classes, reset=True)
         self.model_ = Discriminant.of(*rows, _shrinkage(self))
-        return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn more rows, of known or new classes. Soft labels have a column for each class.
@@ -117,7 +116,7 @@ class EigenspaceLDA(
         given = None if classes is None else as_array("classes", classes)
         names = None if soft else declared_classes(y, given, known)
         with declared_too(self, names):
-            if not fit_copy(self, lambda copy: copy._learn(X, y, classes), unless="model_"):
+            if not fit_copy(self, lambda copy: copy.fit(X, y, classes), unless="model_"):
                 rows = self._labelled(X, y, classes)
                 self._exchange(lambda model: model.add_rows(*rows))
         return self

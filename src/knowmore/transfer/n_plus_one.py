@@ -129,9 +129,9 @@ class NPlusOneClassifier(LeastSquares):
     scaled: bool = True
     probability: str = "calibrated"
 
-    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> Self:
+    def _learn(self, X: Any, y: Any, ids: Any, sample_weight: Any) -> None:
         self.source_ = _snapshot(self.source)
-        return super()._learn(X, y, ids, sample_weight)
+        super()._learn(X, y, ids, sample_weight)
 
     def merge(self, other: Self) -> Self:
         """Learn all examples of another estimator of the same kind, settings and source.
