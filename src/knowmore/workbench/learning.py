@@ -15,7 +15,7 @@ from typing import Any
 
 import knowmore
 from knowmore._base import Id
-from knowmore.errors import RepeatedId
+from knowmore.errors import InvalidInput, RepeatedId
 from knowmore.store import Store, content
 from knowmore.workbench.batches import (
     LearnBatch,
@@ -108,12 +108,22 @@ def learn(request: LearnOptions, progress: Progress) -> tuple[Learnt, Source]:
     if path.exists():
         with knowmore.open(path) as store:
             source = open_source(request.source, wanted(store, request.label, request.id))
-            return _Learning(store, request, source, progress).run(), source
+            return learn_source(store, source, request, progress), source
     source = open_source(request.source, Wanted(request.label, request.id))
     if request.dry_run:
         return _counted(source), source
     with made(path) as store:
-        return _Learning(store, request, source, progress).run(), source
+        return learn_source(store, source, request, progress), source
+
+
+def learn_source(
+    store: Store,
+    source: Source,
+    request: LearnOptions,
+    progress: Progress = lambda share, step: None,
+) -> Learnt:
+    """Learn an open source; see `learn`."""
+    return _Learning(store, request, source, progress).run()
 
 
 def _counted(source: Source) -> Learnt:
@@ -163,6 +173,7 @@ class _Learning:
     def _steps(self, part: LearnBatch) -> _Steps:
         """The edits that learn a batch; none if nothing changes, or for a dry run."""
         part, held, found = self.seen.new(part, self.held), self.held, self.found
+        self._check_sync(part)
         new = [i for i, one in enumerate(part.ids) if one not in held]
         moved = self._moved(part, new)
         new = [i for i in new if i not in moved]
@@ -273,6 +284,10 @@ class _Learning:
             for given, one in zip(part.contributors, ids, strict=True)
         ]
 
+    def _origins(self, part: LearnBatch) -> list[str]:
+        """The origin of each record: the source, unless the record names another."""
+        return [given or self.origin for given in part.origins]
+
     def _described(self, part: LearnBatch, describer: Any) -> LearnBatch:
         """The records that can be used, with vectors for X."""
         if not part.ids:
@@ -290,7 +305,7 @@ class _Learning:
             part.ids,
             weights,
             contributor=part.contributors,
-            origins=self.origin,
+            origins=self._origins(part),
             contents=part.contents,
             thumbnails=part.shown,
             columns=self.source.columns,
@@ -303,7 +318,7 @@ class _Learning:
             part.X,
             labels,
             contributor=self._whose(part, part.ids),
-            origins=self.origin,
+            origins=self._origins(part),
             contents=part.contents,
             thumbnails=part.shown,
         )
@@ -330,13 +345,22 @@ class _Learning:
             if content(one, given[i]) == self.held[part.ids[i]].content
         ]
 
+    def _check_sync(self, part: LearnBatch) -> None:
+        """What is not in a source that holds a part of something may be in another part."""
+        if self.request.sync and any(part.origins):
+            raise InvalidInput(
+                f"--sync would forget what vanished from {self.source.name!r}, but an export of "
+                f"Label Studio has one project, and the model may have learnt others. Leave it "
+                f"out; to forget a task: knowmore forget MODEL --origin {part.origins[0]}."
+            )
+
     def _check_origins(self, part: LearnBatch) -> None:
         """Pictures of two folders may have the same names by chance: none is replaced for that."""
         if not self.source.pictures:
             return
-        for one in part.ids:
+        for one, given in zip(part.ids, part.origins, strict=True):
             origin = self.held[one].origin
-            if origin != self.origin:
+            if given is None and origin != self.origin:
                 raise RepeatedId(
                     f"The model holds another picture {one!r}, from {origin!r}. Rename one of "
                     f"them; or, if this is the same folder elsewhere, say --origin {origin}."

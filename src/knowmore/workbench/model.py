@@ -15,7 +15,7 @@ from knowmore.errors import InvalidInput, UnknownId
 from knowmore.estimators import names_in
 from knowmore.store import Store
 from knowmore.workbench.describing import NOTES, Describer, stored_describer
-from knowmore.workbench.sources import Source, Wanted, content_id, single_row
+from knowmore.workbench.sources import Holds, Source, Wanted, content_id, single_row
 
 # The notes that the first examples settle.
 SETTLED = ("columns", "label", "id", *NOTES.values())
@@ -53,6 +53,12 @@ def noted(store: Store) -> dict[str, Any]:
 def describer_of(store: Store) -> Describer | None:
     """The describer that turns records into vectors; None for a model of numbers."""
     return stored_describer(store, noted(store))
+
+
+def learnt_kind(store: Store) -> Holds:
+    """What the records of a model are: numbers, unless a describer was settled."""
+    known = noted(store)
+    return next((holds for holds, name in NOTES.items() if name in known), "numbers")
 
 
 def describing(model: Path) -> str:
@@ -97,7 +103,8 @@ def wanted(
     # The names come from the first file, or from a table given in Python.
     names = notes["columns"] if "columns" in notes else names_in(store.estimator)
     columns = None if names is None or is_count(names) else tuple(map(str, names))
-    return Wanted(label, id_, columns, labelled, notes.get("label"), notes.get("id"), gaps)
+    usual, holds = (notes.get("label"), notes.get("id")), learnt_kind(store) if len(store) else None
+    return Wanted(label, id_, columns, labelled, *usual, gaps, holds)
 
 
 def ids_named(store: Store, words: Sequence[str], *, undone: bool = False) -> list[Id]:
@@ -239,7 +246,7 @@ def is_numeral(text: Any) -> bool:
 def check_source(store: Store, source: Source) -> None:
     """Raise InvalidInput if the features of a source are not what the model knows."""
     known = noted(store)
-    learnt = next((holds for holds, name in NOTES.items() if name in known), "numbers")
+    learnt = learnt_kind(store)
     # Vectors of pictures may be in a table.
     if len(store) and source.holds != learnt and (source.described or learnt != "pictures"):
         raise InvalidInput(

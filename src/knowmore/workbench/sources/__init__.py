@@ -4,6 +4,13 @@ A source is read in blocks of records: an id, a label, numbers or a picture, and
 Whatever is wrong with it is said in one line that names the place.
 """
 
+from knowmore.workbench.sources.label_studio import Task as Task
+from knowmore.workbench.sources.label_studio import annotated as annotated
+from knowmore.workbench.sources.label_studio import numbered as numbered
+from knowmore.workbench.sources.label_studio import task_alone as task_alone
+from knowmore.workbench.sources.label_studio import task_origin as task_origin
+from knowmore.workbench.sources.label_studio import tasks_source as tasks_source
+from knowmore.workbench.sources.records import Holds as Holds
 from knowmore.workbench.sources.records import RecordBlock as RecordBlock
 from knowmore.workbench.sources.records import Source as Source
 from knowmore.workbench.sources.records import Wanted as Wanted

@@ -38,8 +38,8 @@ _LISTS = (".tar", ".txt")
 # Pictures in a block.
 _PICTURES = 256
 _KINDS = (
-    "a folder or .tar of pictures, a picture, .csv, .tsv, .parquet, .npz, .jsonl, or - for JSON "
-    "lines on standard input"
+    "a folder or .tar of pictures, a picture, .csv, .tsv, .parquet, .npz, .jsonl, an export of "
+    "Label Studio in .json, or - for JSON lines on standard input"
 )
 
 
@@ -52,6 +52,7 @@ class Wanted:
     columns : the features that the model knows, in its order; None if it knows no names
     labelled : whether there must be labels
     usual_label, usual_id : what the model calls these columns
+    holds : what the model has learnt; None if it holds nothing
     gaps : whether a cell of a table without a finite number is NaN; else it is an error
     """
 
@@ -62,6 +63,7 @@ class Wanted:
     usual_label: str | None = None
     usual_id: str | None = None
     gaps: bool = False
+    holds: Holds | None = None
 
 
 @final
@@ -74,6 +76,7 @@ class RecordBlock:
     ids : k, or None if the source has none
     contributors : k, each None if it is not known
     places : where each is in the source, for errors: "line 7"
+    origins : k names of where each comes from, if that is not the source; None if none has one
     """
 
     X: Array | Sequence[Picture | str | tuple[Any, ...]]
@@ -81,6 +84,7 @@ class RecordBlock:
     ids: Sequence[Id] | None
     contributors: Sequence[str | None]
     places: Sequence[str]
+    origins: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.places)
@@ -368,6 +372,10 @@ def open_source(word: str, wanted: Wanted, *, streaming: bool = False) -> Source
         from knowmore.workbench.sources.texts import lines_source
 
         return lines_source(path, wanted)
+    if ending == ".json":
+        from knowmore.workbench.sources.label_studio import export_source
+
+        return export_source(path, wanted)
     if ending == ".parquet":
         from knowmore.workbench.sources.arrays import parquet_source
 
