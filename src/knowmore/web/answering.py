@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
 
@@ -14,7 +15,15 @@ from sklearn.base import is_classifier
 from knowmore._base import Array, is_real, some
 from knowmore.errors import InvalidInput, NoExamples
 from knowmore.export import column_names
-from knowmore.workbench import Predictor, RowPrediction, describing
+from knowmore.workbench import (
+    Predictor,
+    RowPrediction,
+    Source,
+    Wanted,
+    describer_of,
+    describing,
+    wanted,
+)
 
 # Rows between two looks at the clock.
 _AT_ONCE = 256
@@ -26,9 +35,10 @@ class Answering:
 
     store : an open file
     rate : the fraction of known examples that may be called unknown; 0: none is
+    records : whether it is asked by records, such as pictures, too
     """
 
-    def __init__(self, store: Any, rate: float) -> None:
+    def __init__(self, store: Any, rate: float, records: bool = False) -> None:
         entries = store.log()
         self.version, self.count = entries[-1].number if entries else 0, len(store.ids_)
         self.is_classifier = bool(is_classifier(store))
@@ -40,6 +50,12 @@ class Answering:
             self.columns = column_names(store)
             # A service writes nothing.
             self._predictor = Predictor(store, rate, keep=False)
+        self.needs = Wanted(labelled=False)
+        self._describer = None
+        if records and self.count:
+            self.needs, self._describer = wanted(store, labelled=False), describer_of(store)
+            if self.needs.holds == "numbers":
+                self.needs = replace(self.needs, columns=self.columns)
 
     def __call__(self, given: Sequence[Any], seconds: float = np.inf) -> list[RowPrediction]:
         """An answer for each row; status 503 if all take longer than so many seconds."""
@@ -51,6 +67,19 @@ class Answering:
                 words = f"{len(X)} rows take longer than {seconds:g} s. Ask about fewer at a time."
                 raise HTTPException(503, words)
             answers += self._predictor(X[begin : begin + _AT_ONCE])
+        return answers
+
+    def of_records(self, source: Source) -> dict[str, RowPrediction]:
+        """An answer for each record of a source that can be used, by its place."""
+        answers: dict[str, RowPrediction] = {}
+        for block in source.blocks():
+            X: Any = block.X
+            if self._describer is not None:
+                X = self._describer.vectors(X)
+            known = dict(zip(block.places, X, strict=True))
+            source.skipped.update((one, row) for one, row in known.items() if isinstance(row, str))
+            usable = {one: row for one, row in known.items() if not isinstance(row, str)}
+            answers |= zip(usable, self([*usable.values()]), strict=True)
         return answers
 
     def _rows(self, given: Sequence[Any]) -> Array:

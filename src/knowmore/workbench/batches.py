@@ -110,7 +110,9 @@ def _joined(blocks: list[RecordBlock], source: Source) -> LearnBatch:
     labels = [one for block in blocks for one in block.labels or ()]
     places = [one for block in blocks for one in block.places]
     contributors = [one for block in blocks for one in block.contributors]
-    origins = [one for block in blocks for one in block.origins or [None] * len(block)]
+    origins: list[str | None] = []
+    for block in blocks:
+        origins += block.origins or [None] * len(block)
     hashed = blocks[0].ids is None
     if source.pictures:
         pictures = [one for block in blocks for one in block.X]

@@ -12,8 +12,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple, final
+from typing import Any, final
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
@@ -167,8 +168,9 @@ def tasks_source(
     skipped: dict[str, str] = {}
     pictures = wanted.holds == "pictures"
     if wanted.holds is None:
-        pictures = any(_address(task.data, key) is not None for task in tasks)
-    plan, usable, records = Source(name, holds="pictures"), list[Task](), list[Any]()
+        pictures = any(picture_address(task.data, key) is not None for task in tasks)
+    plan = Source(name, holds="pictures" if pictures else "numbers")
+    usable, records = list[Task](), list[Any]()
     needs = replace(wanted, label=None, id=None, labelled=False)
     for task in tasks:
         try:
@@ -217,7 +219,7 @@ def _features(data: Mapping[str, Any], wanted: Wanted) -> dict[str, Any]:
 
 
 def _picture(task: Task, key: str | None, read: Read) -> Any:
-    address = _address(task.data, key)
+    address = picture_address(task.data, key)
     if address is None:
         raise InvalidInput(
             f"has no picture: its data are {some([*task.data]) or 'empty'}. A task needs the "
@@ -226,7 +228,7 @@ def _picture(task: Task, key: str | None, read: Read) -> Any:
     return read(address, task.place)
 
 
-def _address(data: Mapping[str, Any], key: str | None) -> str | None:
+def picture_address(data: Mapping[str, Any], key: str | None) -> str | None:
     """The address of a picture in the data of a task; None if there is none."""
     from knowmore.images import is_picture
 
@@ -290,7 +292,7 @@ def export_source(path: Path, wanted: Wanted) -> Source:
                 tasks.append(task)
     if not tasks and not skipped:
         raise InvalidInput(f"{name!r} has {len(rows)} tasks, but nobody has chosen a class yet.")
-    found = tasks_source(name, tasks, wanted, _Beside(path.parent))
+    found = tasks_source(name, tasks, wanted, partial(_beside, path.parent))
     return replace(found, label=label, skipped=found.skipped | skipped)
 
 
@@ -309,7 +311,7 @@ def _said(
     if not labelled or given is None:
         return [lambda: task_alone(row)]
     listed = given if isinstance(given, list) else [given]
-    return [lambda one=one: annotated(row, one, label) for one in listed]
+    return [partial(annotated, row, one, label) for one in listed]
 
 
 def _label_in(name: str, rows: list[dict[str, Any]], wanted: Wanted) -> str:
@@ -328,21 +330,17 @@ def _label_in(name: str, rows: list[dict[str, Any]], wanted: Wanted) -> str:
     return others[0] if found is None else found
 
 
-class _Beside(NamedTuple):
-    """Reads pictures from the folder of an export."""
+def _beside(folder: Path, address: str, place: str) -> Any:
+    """The picture at an address, in the folder of an export."""
+    from knowmore.images import Picture
 
-    folder: Path
-
-    def __call__(self, address: str, place: str) -> Any:
-        from knowmore.images import Picture
-
-        inside = PurePosixPath(_path(address))
-        if inside.is_absolute() or ".." in inside.parts:
-            raise InvalidInput(f"{address[:100]!r} leads outside the folder of the export.")
-        path = self.folder / inside
-        if not os.path.isfile(path):
-            raise InvalidInput(
-                f"{path.as_posix()!r} is not there. Copy the folder media/upload of Label Studio, "
-                f"or the local files, beside the export."
-            )
-        return Picture(place, path)
+    inside = PurePosixPath(_path(address))
+    if inside.is_absolute() or ".." in inside.parts:
+        raise InvalidInput(f"{address[:100]!r} leads outside the folder of the export.")
+    path = folder / inside
+    if not os.path.isfile(path):
+        raise InvalidInput(
+            f"{path.as_posix()!r} is not there. Copy the folder media/upload of Label Studio, or "
+            f"the local files, beside the export."
+        )
+    return Picture(place, path)
