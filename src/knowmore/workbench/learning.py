@@ -330,8 +330,8 @@ class _Learning:
         """
         other = [i for i in changed if part.labels[i] != self.held[part.ids[i]].label]
         if not other or self.source.pictures:
-            # A picture that has the same path is in the same folder.
-            return other
+            # A picture that has the same path is in the same folder; one of a task is in none.
+            return [i for i in other if part.origins[i] is None]
         ids = [part.ids[i] for i in other]
         examples = self.store.examples
         rows = examples.X[examples.rows(tuple(ids))]
