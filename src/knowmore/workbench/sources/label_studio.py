@@ -316,15 +316,16 @@ def _said(
 
 def _label_in(name: str, rows: list[dict[str, Any]], wanted: Wanted) -> str:
     """The name under which the short form of an export has what was chosen."""
-    there = {one for row in rows for one in row}
-    others = [one for one in there if one not in (*_ABOUT, *(wanted.columns or ()))]
+    there = {one: value for row in reversed(rows) for one, value in row.items()}
+    known = (*_ABOUT, *(wanted.columns or ()))
+    others = sorted(one for one in there if one not in known and isinstance(there[one], str))
     usual = (wanted.label, wanted.usual_label, *_USUAL)
     found = next((one for one in usual if one is not None and one in there), None)
     if wanted.label not in (None, found):
         raise InvalidInput(f"{name!r} has no {wanted.label!r} for --label, only {some(others)}.")
     if found is None and len(others) != 1:
         raise InvalidInput(
-            f"{name!r} does not say which of {some(sorted(others))} was chosen. Give the name of "
+            f"{name!r} does not say which of {some(others)} was chosen. Give the name of "
             f"<Choices>: --label NAME."
         )
     return others[0] if found is None else found
