@@ -67,6 +67,8 @@ def test_numbers(tasks, tmp_path):
     }
     other = written(tmp_path, SHORT if tasks is TASKS else TASKS, "other.json")
     assert run("learn", path, other).stdout.startswith("0 added, 3 skipped, 0 replaced")
+    told = run("status", path).stdout.splitlines()
+    assert told[-1].split() == ["label-studio/task/...", "(2", "tasks)", "3"]
     # A task is forgotten with all its annotations.
     run("forget", path, "--origin", "label-studio/task/1", "--yes")
     assert run("learn", path, other).stdout.startswith("0 added, 1 skipped, 0 replaced")
