@@ -80,7 +80,7 @@ def annotations_of(message: Mapping[str, Any]) -> Said:
             found = annotated(task, annotation, None if interface is None else interface.name)
         except InvalidInput as error:
             known = numbered(task, "task") if isinstance(task, dict) and "id" in task else whose
-            said.refused[f"task {known}, annotation {number}"] = str(error)
+            said.refused[f"task {known!r}, annotation {number}"] = str(error)
             continue
         if found.id in said.tasks:
             raise InvalidInput(f"The message has the annotation {number} twice.")

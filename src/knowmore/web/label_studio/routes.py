@@ -97,8 +97,8 @@ async def predict(service: Service, message: Message) -> Any:
         results, refused = await service.run(
             lambda: suggested(model, tasks, interface, service.pictures), len(tasks)
         )
-    except KnowmoreError as error:
-        _print({"Label Studio": str(error)}, "gets no suggestions")
+    except (KnowmoreError, HTTPException) as error:
+        _print({"Label Studio": _why(error)}, "gets no suggestions")
         raise
     _print(refused, "gets no suggestion")
     return {"results": results, "model_version": str(model.version)}
@@ -124,8 +124,8 @@ async def webhook(service: Service, message: Message) -> Any:
             found = await to_thread.run_sync(_pictures, service, message)
             change = partial(learn, message=message, fetched=found)
         done = await to_thread.run_sync(service.file.edit, change)
-    except KnowmoreError as error:
-        _print({"A message of Label Studio": str(error)}, f"was refused ({action})")
+    except (KnowmoreError, HTTPException) as error:
+        _print({"A message of Label Studio": _why(error)}, f"was refused ({action})")
         raise
     _print(done.refused, "was not learnt", _THEN)
     if done.warning:
@@ -144,6 +144,10 @@ def _pictures(service: Service, message: Message) -> Any:
     said, end = annotations_of(message), monotonic() + service.settings.seconds
     tasks = [one for one in said.tasks.values() if one is not None]
     return fetched(service.model.needs, tasks, said.key, service.pictures, end)
+
+
+def _why(error: KnowmoreError | HTTPException) -> str:
+    return str(error.detail if isinstance(error, HTTPException) else error)
 
 
 def _print(refused: Mapping[str, str], verb: str, then: str = "") -> None:
