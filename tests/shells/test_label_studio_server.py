@@ -194,6 +194,46 @@ def test_pictures(studio, tmp_path):
     assert_equals_a_new_model(path, fresh, rows)
 
 
+TEXTS = '<View><Text name="it" value="$body"/>' + CLASSES.format("praise", "complaint") + "</View>"
+PRAISE = ["a lovely lamp", "works well, lovely", "a good lamp, thank you", "lovely and good"]
+COMPLAINT = ["it broke at once", "broken, send it back", "it never worked", "came broken"]
+
+
+@pytest.mark.slow
+def test_texts(studio, tmp_path):
+    pytest.importorskip("knowmore.texts", reason="needs models of texts")
+    for name, texts in {"praise": PRAISE, "complaint": COMPLAINT}.items():
+        (tmp_path / "letters" / name).mkdir(parents=True)
+        for i, text in enumerate(texts):
+            (tmp_path / f"letters/{name}/{i}.txt").write_text(text)
+    path, fresh = tmp_path / "m.km", tmp_path / "fresh.km"
+    for one in (path, fresh):
+        knowmore_says("learn", one, tmp_path / "letters")
+    data = [
+        {"body": text, "number": i}
+        for i, text in enumerate(
+            ["good lamp", "lovely", "broken", "it broke", "broken lamp", "good"]
+        )
+    ]
+    with served(path, TOKEN) as (address, printed):
+        project = studio.project("Texts", TEXTS, address)
+        studio("POST", f"/api/projects/{project}/import", data)
+        tasks = studio.tasks(project)
+        choices = "praise", "complaint"
+        made, suggestions = taught(studio, path, project, tasks, choices, printed)
+    assert len(suggestions) == 5
+    export = tmp_path / "export.json"
+    export.write_text(json.dumps(studio.export(project, "JSON")))
+    assert knowmore_says("learn", path, export).startswith("0 added, 2 skipped, 0 replaced")
+    assert knowmore_says("learn", fresh, export).startswith("2 added")
+    assert set(held(path)) == {made[[*tasks][0]], made[[*tasks][2]]}
+    assert held(fresh) == held(path)
+    with knowmore.open(path) as store:
+        assert store.verify().ok
+        rows = store.examples.X
+    assert_equals_a_new_model(path, fresh, rows)
+
+
 @pytest.mark.slow
 def test_a_token_of_the_older_kind_is_refused_with_words(studio, tmp_path):
     """A picture that cannot be fetched spoils nothing, and whoever serves reads why."""

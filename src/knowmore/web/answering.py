@@ -16,6 +16,7 @@ from knowmore._base import Array, is_real, some
 from knowmore.errors import InvalidInput, NoExamples
 from knowmore.export import column_names
 from knowmore.workbench import (
+    Describer,
     Predictor,
     RowPrediction,
     Source,
@@ -51,15 +52,18 @@ class Answering:
             # A service writes nothing.
             self._predictor = Predictor(store, rate, keep=False)
         self.needs = Wanted(labelled=False)
-        self._describer = None
+        self._of_records: Describer | None = None
         if records and self.count:
-            self.needs, self._describer = wanted(store, labelled=False), describer_of(store)
+            self.needs, self._of_records = wanted(store, labelled=False), describer_of(store)
             if self.needs.holds == "numbers":
                 self.needs = replace(self.needs, columns=self.columns)
 
     def __call__(self, given: Sequence[Any], seconds: float = np.inf) -> list[RowPrediction]:
         """An answer for each row; status 503 if all take longer than so many seconds."""
-        X, deadline = self._rows(given), time.monotonic() + seconds
+        return self._answers(self._rows(given), seconds)
+
+    def _answers(self, X: Array, seconds: float = np.inf) -> list[RowPrediction]:
+        deadline = time.monotonic() + seconds
         assert self._predictor is not None
         answers: list[RowPrediction] = []
         for begin in range(0, len(X), _AT_ONCE):
@@ -74,12 +78,13 @@ class Answering:
         answers: dict[str, RowPrediction] = {}
         for block in source.blocks():
             X: Any = block.X
-            if self._describer is not None:
-                X = self._describer.vectors(X)
+            if self._of_records is not None:
+                X = self._of_records.vectors(X)
             known = dict(zip(block.places, X, strict=True))
             source.skipped.update((one, row) for one, row in known.items() if isinstance(row, str))
             usable = {one: row for one, row in known.items() if not isinstance(row, str)}
-            answers |= zip(usable, self([*usable.values()]), strict=True)
+            found = self._answers(np.array([*usable.values()])) if usable else []
+            answers |= zip(usable, found, strict=True)
         return answers
 
     def _rows(self, given: Sequence[Any]) -> Array:

@@ -16,6 +16,7 @@ from knowmore.workbench.asking import open_suspects as open_suspects
 from knowmore.workbench.asking import status as status
 from knowmore.workbench.asking import suspects as suspects
 from knowmore.workbench.asking import tune as tune
+from knowmore.workbench.describing import Describer as Describer
 from knowmore.workbench.learning import LearnOptions as LearnOptions
 from knowmore.workbench.learning import Learnt as Learnt
 from knowmore.workbench.learning import learn as learn

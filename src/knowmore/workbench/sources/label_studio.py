@@ -177,7 +177,7 @@ def tasks_source(
             if pictures:
                 records.append(_picture(task, key, read))
             else:
-                one = object_source(task.place, _features(task.data, needs), needs)
+                one = object_source(task.place, _features(task.data, needs, key), needs)
                 plan = replace(one, name=name) if not usable else plan
                 needs = replace(needs, columns=plan.columns)
                 (block,) = one.blocks()
@@ -204,11 +204,17 @@ def tasks_source(
     return replace(plan, blocks=blocks, skipped=skipped, ignored=())
 
 
-def _features(data: Mapping[str, Any], wanted: Wanted) -> dict[str, Any]:
+def _features(data: Mapping[str, Any], wanted: Wanted, key: str | None) -> dict[str, Any]:
     """The data of a task that a model knows; all if it knows none yet.
 
-    Numbers may be written as text, as tables that Label Studio imports have them.
+    Numbers may be written as text, as tables that Label Studio imports have them. A text is the one
+    that the interface shows, or the only one, whatever its name is.
     """
+    if wanted.holds == "texts":
+        texts = {name: one for name, one in data.items() if isinstance(one, str)}
+        if key in texts or len(texts) == 1:
+            return {"text": texts.get(str(key), next(iter(texts.values())))}
+        return dict(data)
     known = wanted.columns
     found = {name: data[name] for name in data if known is None or name in known}
     if wanted.holds == "numbers":
