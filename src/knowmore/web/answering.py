@@ -75,6 +75,7 @@ class Answering:
 
     def of_records(self, source: Source) -> dict[str, RowPrediction]:
         """An answer for each record of a source that can be used, by its place."""
+        self._check()
         answers: dict[str, RowPrediction] = {}
         for block in source.blocks():
             X: Any = block.X
@@ -87,10 +88,14 @@ class Answering:
             answers |= zip(usable, found, strict=True)
         return answers
 
-    def _rows(self, given: Sequence[Any]) -> Array:
-        """Rows of numbers, or of numbers by the names of columns, as an array (m, d)."""
+    def _check(self) -> None:
+        """Raise NoExamples if there is nothing to answer from."""
         if not self.count:
             raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
+
+    def _rows(self, given: Sequence[Any]) -> Array:
+        """Rows of numbers, or of numbers by the names of columns, as an array (m, d)."""
+        self._check()
         d = len(self.columns)
         X = [self._by_name(row, i) if isinstance(row, dict) else row for i, row in enumerate(given)]
         for i, row in enumerate(X):

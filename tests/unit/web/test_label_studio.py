@@ -367,6 +367,9 @@ def test_models_that_it_cannot_teach(tmp_path):
     with serving(tmp_path / "e.km", label_studio=True) as ask:
         status, body = ask.post("/webhook", created)
         assert (status, body["detail"][:36]) == (422, "The model holds no examples yet, so ")
+        task = {"id": 1, "data": {"x0": 1}}
+        status, body = ask.post("/predict", {"tasks": [task], "label_config": VIEW})
+        assert (status, body["detail"][:34]) == (503, "The model holds no examples yet. T")
     with serving(tmp_path / "r.km", label_studio=True) as ask:
         status, body = ask.post("/webhook", created)
         assert status == 422
