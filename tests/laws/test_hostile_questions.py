@@ -145,6 +145,7 @@ def by_insight(estimator):
         yield "reliability", lambda clf, Q: insight.reliability(clf, Q, np.arange(len(Q)) % 3)
     if isinstance(estimator, (GPClassifier, LSSVMClassifier, NPlusOneClassifier)):
         yield "explain", lambda clf, Q: insight.explain(clf, Q[min(20, len(Q) - 1)])
+        yield "grounds", lambda clf, Q: insight.grounds(clf, Q[min(20, len(Q) - 1)], n=3)
 
 
 def _novelty(method, clf, Q):

@@ -10,7 +10,7 @@ from fruit import COLOURS, SKY, fruit, picture
 from test_studio_page import Page, browser, started  # noqa: F401  fixtures
 
 import knowmore
-from knowmore.insight import explain
+from knowmore.insight import explain, grounds
 from knowmore.workbench import Predictor, describer_of
 
 pytestmark = pytest.mark.slow
@@ -89,13 +89,18 @@ def test_it_opens_on_the_cards_of_a_model_of_pictures(desk):
     assert tile(desk, "lime/2.png").locator("span").inner_text() == "lime/2.png"
 
 
+def of_four(estimator, x):
+    """As many grounds as the page shows."""
+    return grounds(estimator, x, n=4)
+
+
 def test_new_pictures_wait_with_what_the_model_says(desk):
     new = {"red": picture(COLOURS["apple"], 503), "blue": picture(SKY, 502)}
     brings(desk, **new)
     with knowmore.open(desk.path) as store:
         rows = np.stack(describer_of(store).vectors([*new.values()]))
         red, blue = Predictor(store, 0.05, keep=False)(rows)
-        reason = explain(store.estimator, rows[1:])
+        reason, why = (ask(store.estimator, rows[1:]) for ask in (explain, of_four))
     assert (red.unknown, blue.unknown) == (False, True)
     for name, one in (("red", red), ("blue", blue)):
         said = tile(desk, f"{name}.png").locator("small").inner_text()
@@ -106,11 +111,18 @@ def test_new_pictures_wait_with_what_the_model_says(desk):
     assert desk.text("#more").startswith(f"at best {blue.label}, {percent(blue.probability)}")
     desk.page.wait_for_selector("#score")
     assert desk.text("#score") == f"{reason.score:.2f}"
-    against = np.argsort(reason.contributions, kind="stable")[:4]
+    against = np.argsort(-reason.score_without, kind="stable")[:4]
     shown = desk.page.locator(".near").nth(1).locator("li")
     assert shown.evaluate_all("all => all.map((one) => one.title)") == reason.ids[against].tolist()
     without = [f"{one:.2f}" for one in reason.score_without[against]]
     assert shown.locator("b").all_inner_texts() == without
+    # And what it rests on, one after the other.
+    shown, count = desk.page.locator(".near").nth(2).locator("b"), sum(map(len, why.ids))
+    assert shown.all_inner_texts() == [f"{one:.2f}" for one in why.score_left]
+    then = f", and {why.instead} the answer" if why.instead != why.label else ""
+    these = "this" if count == 1 else f"these {count}"
+    title = f"Rests on: without {these} it would be {why.score_left[-1]:.2f}{then}"
+    assert desk.page.locator("#why h3").last.text_content() == title
     with desk.store() as store:
         assert len(store) == 18
     # One is accepted, the other becomes a class; undone, both wait again.

@@ -8,6 +8,7 @@ import json
 import os
 import select
 import shutil
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from knowmore.cli.app import app
 from knowmore.cli.options import Kind
 from knowmore.cli.showing import show_rows
 from knowmore.errors import InvalidInput
+from knowmore.insight import grounds
 from knowmore.insight.trial import Gain
 from knowmore.kernels import default_kernel
 from knowmore.workbench import made
@@ -842,8 +844,21 @@ def test_explanations_of_an_example_a_row_and_a_file(model):
     assert asked("explain", model, json.dumps(POINTS[0]))["parts"] == of_id["parts"]
     table("one.csv", POINTS[:1], [""], ["x"])
     assert asked("explain", model, "one.csv")["parts"] == of_id["parts"]
-    assert sum(one["contribution"] for one in of_id["parts"]) == rounded(of_id["score"])
+    with knowmore.open(model) as store:
+        want = grounds(store.estimator, pd.DataFrame([POINTS[0]], columns=["a", "b"]))
+    columns = "id", "label", "vote", "score_without", "score_left"
+    assert [tuple(one) for one in of_id["parts"]] == [columns] * len(want)
+    assert [one["id"] for one in of_id["parts"]] == [[*ids] for ids in want.ids]
+    assert [one["score_left"] for one in of_id["parts"]] == want.score_left.tolist()
+    assert of_id["instead"] == want.instead
     assert asked("explain", model, "f0", "--label", "rose")["label"] == "rose"
+    (against,) = asked("explain", model, "f0", "--against", "-n", "1")["parts"]
+    assert against["score_without"] > of_id["score"]
+    first = run("explain", model, "f0", "-n", "1").stdout.splitlines()[0]
+    one = want.score_without[0]
+    assert first == (
+        f"{want.label}: score {want.score:.4g}; without this example it would be {one:.4g}"
+    )
     with pytest.raises(knowmore.KnowmoreError) as caught:
         run("explain", model, "nothing")
     assert str(caught.value) == (
@@ -857,6 +872,38 @@ def test_features_of_a_linear_model_have_their_names():
     asked("learn", "m.km", table())
     found = asked("explain", "m.km", '{"a": 1, "b": 2}')
     assert {one["feature"] for one in found["parts"]} == {"a", "b"}
+    with pytest.raises(knowmore.KnowmoreError) as caught:
+        run("explain", "m.km", '{"a": 1, "b": 2}', "--against")
+    assert str(caught.value) == (
+        "This model is explained by contributions, of which those below zero speak against the "
+        "class. Ask without --against."
+    )
+
+
+def test_with_a_squared_hinge_contributions_are_what_there_is():
+    with knowmore.open("m.km", GPClassifier(loss="squared_hinge")) as store:
+        store.add(np.array(POINTS), LABELS, ids=[f"f{i}" for i in range(7)])
+    found = asked("explain", "m.km", "f0")
+    assert {*found["parts"][0]} == {"id", "label", "contribution", "score_without"}
+    total = sum(one["contribution"] for one in found["parts"]) + found["offset"]
+    assert total == rounded(found["score"], 1e6)
+
+
+def test_every_command_names_what_another_program_has_added(model):
+    other = sqlite3.connect(model)
+    other.execute("CREATE INDEX by_label ON examples(label)")
+    other.close()
+    words = r"has added the index 'by_label'.* `knowmore verify flowers\.km --clean`"
+    commands = [("status",), ("learn", table("more.csv")), ("verify",), ("serve",), ("log",)]
+    commands += [("studio", "--no-open"), ("predict", "flowers.csv"), ("forget", "f0")]
+    for command, *more in commands:
+        with pytest.raises(knowmore.KnowmoreError, match=words):
+            run(command, model, *more)
+    said = run("verify", model, "--clean")
+    assert said.stderr == "Taken off: the index 'by_label'.\n"
+    assert "the model equals" in said.stdout.lower() or said.exit_code == 0
+    assert asked("status", model)["examples"] == 7
+    assert run("verify", model, "--clean", "--fast").stderr == ""
 
 
 # -- forgetting, history -------------------------------------------------------------------------

@@ -168,6 +168,7 @@ INSIGHT = {
     "due": each(insight.due, tuned=TUNED, every=3),
     "explain": each(insight.explain, model=GP, x=X[0]),
     "explain-linear": each(insight.explain, model=LINEAR, x=X[0]),
+    "grounds": each(insight.grounds, model=GP, x=X[0]),
     "novelty": each(insight.novelty, model=GP, X=X),
     "novelty-linear": each(insight.novelty, model=LINEAR, X=X, reference=(X, Y)),
     "Novelty.unknown": each(insight.novelty(GP, X).unknown),
@@ -231,7 +232,7 @@ def test_any_argument_is_answered_or_refused_in_words(entry):
 def test_every_question_of_insight_is_in_the_catalogue():
     asked = {name.split(".")[0].split("-")[0] for name in INSIGHT}
     answers = {"Explanation", "FeatureExplanation", "Novelty", "Reliability", "Suggestion"}
-    answers |= {"Suspects", "Transfer", "Tuned", "Calibrated"}
+    answers |= {"Grounds", "Suspects", "Transfer", "Tuned", "Calibrated"}
     assert set(insight.__all__) == asked | answers
 
 

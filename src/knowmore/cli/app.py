@@ -194,6 +194,9 @@ def export(
     table: Annotated[
         Path | None, typer.Option(help="Write the examples, left out one by one: .csv, .parquet.")
     ] = None,
+    sqlite: Annotated[
+        Path | None, typer.Option(help="Write examples and journal as a database, to browse.")
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page that predicts.")] = None,
     javascript: Annotated[Path | None, typer.Option(help="Write a JavaScript module.")] = None,
 ) -> None:
@@ -201,11 +204,11 @@ def export(
     from knowmore.errors import InvalidInput
     from knowmore.workbench import export
 
-    asked = {"onnx": onnx, "table": table, "html": html, "javascript": javascript}
+    asked = {"onnx": onnx, "table": table, "html": html, "javascript": javascript, "sqlite": sqlite}
     files = {form: path for form, path in asked.items() if path is not None}
     if not files:
         raise InvalidInput(
-            "Say what to write: --onnx, --table, --html or --javascript, and a file."
+            "Say what to write: --onnx, --table, --sqlite, --html or --javascript, and a file."
         )
     for path in files.values():
         if path.resolve() == model.resolve():

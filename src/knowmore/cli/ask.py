@@ -193,27 +193,57 @@ def explain(
     label: Annotated[
         str | None, typer.Option(help="The class to explain.", show_default="the predicted one")
     ] = None,
+    against: Annotated[
+        bool, typer.Option("--against", help="List the examples that speak against the class.")
+    ] = False,
     count: Count = 10,
     as_json: Json = False,
 ) -> None:
-    """Why the model says what it says: what each example, or feature, adds to the score."""
+    """Why the model says what it says: the examples without which it would say something else.
+
+    A vote is what the label of an example adds to the score; score_without is the score that the
+    model would give had it never seen the example, and score_left the score without it and all
+    above it. Examples that take each other's place are one row. Of a linear model: what each
+    feature adds to the score; with a squared hinge, what each example adds.
+    """
     from knowmore._base import digits_of
     from knowmore.workbench import explain, predicts_values
 
     with knowmore.open(model) as store:
-        answer, table = explain(store, what, label)
-    score, offset = answer.score, answer.offset
-    header, rows = list(table), [list(row) for row in zip(*table.values(), strict=True)]
+        answer, table = explain(store, what, label, count, against=against)
+    score, offset, grounded = answer.score, answer.offset, "vote" in table
+    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
     if as_json:
-        parts = [dict(zip(header, row, strict=True)) for row in rows[:count]]
-        showing.show_json({"label": answer.label, "score": score, "offset": offset, "parts": parts})
+        said = {"label": answer.label, "score": score, "offset": offset, "parts": rows}
+        showing.show_json(said | {"instead": answer.instead} if grounded else said)
+        return
+    begin = "value" if predicts_values(store) else f"{answer.label}: score"
+    if grounded:
+        print(f"{begin} {_without(answer)}")
+        for row in rows:
+            row["id"] = ", ".join(map(str, row["id"]))
     else:
-        said = "value" if predicts_values(store) else f"{answer.label}: score"
         adding = "features" if "feature" in table else "examples"
         digits = digits_of([score, offset])
-        base = f": it begins at {offset:.{digits}g}, and {adding} add the rest"
-        print(f"{said} {score:.{digits}g}{base if offset else ''}")
-        showing.show_table(header, rows[:count])
+        base = f": it begins at {offset:.{digits}g}, and {adding} add the rest" if offset else ""
+        print(f"{begin} {score:.{digits}g}{base}")
+    digits = digits_of([score, *table.get("score_left", [])])
+    figures = dict.fromkeys(("score_without", "score_left"), digits)
+    showing.show_table([*table], [[*row.values()] for row in rows], digits=figures)
+
+
+def _without(grounds: Any) -> str:
+    """A score, and what it would be without all its grounds, in words."""
+    from knowmore._base import digits_of
+
+    if not len(grounds):
+        return f"{grounds.score:.4g}, which rests on no single example"
+    left, count = grounds.score_left[-1], sum(map(len, grounds.ids))
+    digits = digits_of([grounds.score, left])
+    these = "this example" if count == 1 else f"these {count} examples"
+    changed = grounds.instead is not None and grounds.instead != grounds.label
+    then = f", and {grounds.instead} the answer" if changed else ""
+    return f"{grounds.score:.{digits}g}; without {these} it would be {left:.{digits}g}{then}"
 
 
 def _end(*read: Any) -> None:

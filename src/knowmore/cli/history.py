@@ -96,6 +96,10 @@ def verify(
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a certificate, as JSON.")
     ] = None,
+    clean: Annotated[
+        bool,
+        typer.Option("--clean", help="First take off what another program added to the file."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check that the model equals a fresh fit to its examples, and that the forgotten is gone.
@@ -106,7 +110,10 @@ def verify(
     import json
 
     from knowmore._base import check_writable, written
+    from knowmore.store import restore_schema
 
+    if clean and (taken := restore_schema(model)):
+        showing.talk(f"Taken off: {', '.join(taken)}.")
     if certificate is not None:
         check_writable(certificate)
     with knowmore.open(model) as store, showing.progress_bar("fitting again"):

@@ -6,6 +6,7 @@ The answers follow every edit at no extra cost: they use what the model holds an
 from knowmore.insight.asking import LINEAR as LINEAR
 from knowmore.insight.asking import WITH_VARIANCE as WITH_VARIANCE
 from knowmore.insight.asking import count_of as count_of
+from knowmore.insight.asking import has_grounds as has_grounds
 from knowmore.insight.calibration import Calibrated, Reliability, calibrate, reliability
 from knowmore.insight.displays import (
     LearningCurveDisplay,
@@ -16,6 +17,7 @@ from knowmore.insight.displays import (
     TransferDisplay,
 )
 from knowmore.insight.explain import Explanation, FeatureExplanation, Transfer, explain, transfer
+from knowmore.insight.grounds import Grounds, grounds
 from knowmore.insight.novelty import Novelty, novelty
 from knowmore.insight.suggest import Suggestion, SuggestQuery, suggest
 from knowmore.insight.suspects import Suspects, suspects
@@ -25,6 +27,7 @@ __all__ = [
     "Calibrated",
     "Explanation",
     "FeatureExplanation",
+    "Grounds",
     "LearningCurveDisplay",
     "Novelty",
     "NoveltyDisplay",
@@ -41,6 +44,7 @@ __all__ = [
     "calibrate",
     "due",
     "explain",
+    "grounds",
     "novelty",
     "reliability",
     "suggest",

@@ -41,6 +41,7 @@ FORESTS = (ForestGPClassifier, ForestGPRegressor)
 WITH_VARIANCE = (*GAUSSIAN, *LINEAR, *FORESTS)
 TUNABLE = (*GAUSSIAN, LSSVMClassifier)
 EXPLAINABLE = (*TUNABLE, NPlusOneClassifier, *LINEAR, *FORESTS)
+GROUNDED = (*TUNABLE, NPlusOneClassifier, *FORESTS)
 
 
 def asked(
@@ -77,6 +78,12 @@ def asked(
             f"{about} is about classes, but {a_type(last)} has none. Ask for {instead}."
         )
     return model
+
+
+def has_grounds(estimator: Any) -> bool:
+    """Whether `grounds` is for this fitted estimator: a sum over examples, in closed form."""
+    model = last_step(estimator).model_
+    return bool(model.keeps_rows) and getattr(model, "loss", "squared") == "squared"
 
 
 def last_step(estimator: Any) -> Any:

@@ -130,7 +130,7 @@ def explain(
             f"by={by!r}, but the score of {a_type(last_step(model))} is a sum over {parts}. Ask "
             f"by={parts!r}.{more}"
         )
-    row = _one_row(model, x)
+    row = one_row(model, x)
     if parts == "features":
         return _by_features(model, svm, row, label)
     return _by_examples(model, svm, row, label)
@@ -139,7 +139,7 @@ def explain(
 def _by_examples(estimator: Any, svm: Any, row: Array, label: Any) -> Explanation:
     """Contributions of the examples to the score of one row (1, D)."""
     scores = svm.mean(row)[0]
-    c = _column(estimator, svm.names, scores, label)
+    c = column_of(estimator, svm.names, scores, label)
     answering = [gp for ((gp, _),) in processes(svm, row)]
     terms = [_terms(gp, row, int(columns_in(gp, svm.names[[c]])[0])) for gp in answering]
     offsets, contributions, lost = zip(*terms, strict=True)
@@ -175,7 +175,7 @@ def _terms(gp: KernelModel, row: Array, c: int) -> tuple[float, Array, Array]:
     return float(offset), a * k[:, 0], scores[c] - _scores_without(gp, k, scores)[:, c]
 
 
-def _column(model: Any, columns: Array, scores: Array, label: Any) -> int:
+def column_of(model: Any, columns: Array, scores: Array, label: Any) -> int:
     """The column of the scores (M,) to explain."""
     if label is None and (len(scores) == 1 or is_classifier(model)):
         return int(scores.argmax())
@@ -188,12 +188,18 @@ def _column(model: Any, columns: Array, scores: Array, label: Any) -> int:
 def _by_features(estimator: Any, model: LinearModel, row: Any, label: Any) -> FeatureExplanation:
     """Contributions of the features to the score of one row (1, D)."""
     scores, (x,) = model.mean(row)[0], np.vstack([*blocks(row)])
-    c, (mean, offsets) = _column(estimator, model.names, scores, label), model.moments.means
+    c, (mean, offsets) = column_of(estimator, model.names, scores, label), model.moments.means
     contributions = model.weights[:, c] * (x - mean)
     order = np.argsort(-abs(contributions), kind="stable")
     table = feature_names(estimator, len(x)), x, mean, contributions
     label, columns = model.names[c].item(), (column[order] for column in table)
     return FeatureExplanation(label, float(scores[c]), float(offsets[c]), *columns)
+
+
+def weights_of(svm: KernelModel, k: Array) -> Array:
+    """The weights P k_* (n, m) that the targets have in the scores of rows, for k_* (n, m)."""
+    q, _ = eliminated(svm.border, k, svm.covariance.solve(k))
+    return q if svm.border is None else q + svm.border.v[:, None] / svm.border.s
 
 
 def _scores_without(svm: KernelModel, k: Array, scores: Array) -> Array:
@@ -204,10 +210,7 @@ def _scores_without(svm: KernelModel, k: Array, scores: Array) -> Array:
     """
     if svm.bias and len(svm.examples) == 1:
         return np.zeros((1, len(scores)))
-    q, _ = eliminated(svm.border, k, svm.covariance.solve(k))
-    if svm.border is not None:
-        q = q + svm.border.v[:, None] / svm.border.s
-    lost = q / svm.left_out.inverse_diagonal()[:, None]
+    lost = weights_of(svm, k) / svm.left_out.inverse_diagonal()[:, None]
     targets, rest = svm.targets, svm.targets.rest()
     if rest is None:
         return np.asarray(scores - lost * svm.coefficients)
@@ -216,7 +219,7 @@ def _scores_without(svm: KernelModel, k: Array, scores: Array) -> Array:
     return np.asarray(rest.mean + rest.scale * (mean - lost * targets.mixed(solved, rest)))
 
 
-def _one_row(model: Any, x: Any) -> Array:
+def one_row(model: Any, x: Any) -> Array:
     """x as (1, d)."""
     if hasattr(x, "to_frame") and hasattr(x, "index"):
         # A row of a pandas table, which knows its columns.

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from knowmore.store.browsing import to_sqlite
 from knowmore.store.changing import EditContext as EditContext
 from knowmore.store.file import PATIENCE
 from knowmore.store.journal import FORGETS as FORGETS
 from knowmore.store.journal import Entry, Marked
 from knowmore.store.kinds import KINDS
+from knowmore.store.schema import restore_schema
 from knowmore.store.state import Restored, load, restore, save
 from knowmore.store.store import Store
 from knowmore.store.store import past as past
@@ -30,7 +32,9 @@ __all__ = [
     "load",
     "open",
     "restore",
+    "restore_schema",
     "save",
+    "to_sqlite",
 ]
 
 

@@ -6,7 +6,8 @@ of caches are left out of these sums: one that is damaged is dropped, and comput
 examples.
 
 A file may come from anybody. Its schema must be ours to the letter, so that there is nothing in it
-to run, and what it claims to hold must fit into its size before any of it is read.
+to run, and what it claims to hold must fit into its size before any of it is read. What somebody
+added to it, such as an index, is told apart from damage: see `added` and `schema.py`.
 
 SQLite itself misses about half of all flipped bits, so the hashes are ours.
 
@@ -443,6 +444,16 @@ _LENGTHS: Final = 128
 # The byte of a file that SQLite locks to reserve it for a writer.
 _RESERVED: Final = 0x40000001
 _MODULUS: Final = 2**128
+# How much of a schema is looked at.
+_FOREIGN: Final = 50
+# Why a model has none of these.
+_REASONS: Final = {
+    "index": "An index has copies of what is in the rows, which forgetting would not reach.",
+    "view": "A view is SQL that is run when it is read, and a model has nothing in it to run.",
+    "table": "Forgetting would not reach what is in it.",
+    "trigger": "A trigger is SQL that is run at every edit: if you do not know who made it, use a "
+    "copy of the model instead.",
+}
 # Values that a file may hold beside what fills it: rows of a damaged page can be read twice.
 _ROOM: Final = 2**20
 
@@ -477,10 +488,18 @@ class File:
     totals : the number of rows and the sum of the hashes of each table, as of the transaction
     unclean : whether bytes of rows that were deleted may be left in the file
     hindrance : why they could not be cleared when that was last tried, in words
+    takes_additions : whether it is read although somebody has added to its schema
     """
 
-    def __init__(self, path: Path, *, timeout: float = PATIENCE, create: bool = False) -> None:
-        self.path, self.timeout = path, timeout
+    def __init__(
+        self,
+        path: Path,
+        *,
+        timeout: float = PATIENCE,
+        create: bool = False,
+        takes_additions: bool = False,
+    ) -> None:
+        self.path, self.timeout, self.takes_additions = path, timeout, takes_additions
         self.writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
         if not create:
             _check_header(path)
@@ -792,14 +811,52 @@ def make(path: Path, write: Callable[[File], None], timeout: float = PATIENCE) -
         file.close()
 
 
-def _check_schema(file: File) -> None:
-    """Raise InvalidInput unless the tables are ours to the letter."""
-    # A hostile file may have any number of them.
-    some = f"SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT {len(SCHEMA) + 1}"
-    schema = {row[1]: row for row in file.fetched(some)}
-    wanted = {name: ("table", name, name, SCHEMA[name]) for name in tables_of(file.format)}
-    if schema != wanted:
+class Added(NamedTuple):
+    """Something in the schema of a file that is not ours: its type, as SQLite has it, and name."""
+
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"the {self.type} {self.name!r}"
+
+
+def added(file: File) -> list[Added]:
+    """What somebody has added to the schema, the first few; raises InvalidInput unless our tables
+    are there, to the letter."""
+    # A hostile file may have any number of them, of any length.
+    some = f"SELECT type, name, tbl_name, substr(sql, 1, 1000) FROM sqlite_master LIMIT {_FOREIGN}"
+    wanted = [("table", name, name, SCHEMA[name]) for name in tables_of(file.format)]
+    rows = file.fetched(some)
+    if not all(row in rows for row in wanted):
         raise damaged(file.path, "its tables are not those of a model")
+    others = [row for row in rows if row not in wanted]
+    # Constraints of an added table have indexes of their own.
+    return [
+        Added("virtual table" if _is_virtual(text) else str(type_), str(name)[:100])
+        for type_, name, _, text in others
+        if text is not None
+    ] or [Added(str(type_), str(name)[:100]) for type_, name, *_ in others]
+
+
+def _is_virtual(text: Any) -> bool:
+    return str(text).upper().startswith("CREATE VIRTUAL")
+
+
+def _check_schema(file: File) -> None:
+    """Raise InvalidInput unless the tables are ours to the letter, and all that there is."""
+    if not (found := added(file)) or file.takes_additions:
+        return
+    # What would be run comes first.
+    first, path = min(found, key=lambda one: one.type != "trigger"), str(file.path)
+    named = str(first) if len(found) == 1 else f"{first} and {len(found) - 1} more"
+    kind = "table" if first.type == "virtual table" else first.type
+    raise InvalidInput(
+        f"{path!r} is not opened: another program has added {named}. {_REASONS[kind]} The tables "
+        f"of the model itself are all there, and none of it was run. Take it off with `knowmore "
+        f"verify {file.path.name} --clean`, which checks every row. To browse a model, make a "
+        f"database of it: `knowmore export {file.path.name} --sqlite browse.db`."
+    )
 
 
 def _marked(file: File, table: str, where: str, parameters: Row) -> Iterator[tuple[Row, bytes]]:

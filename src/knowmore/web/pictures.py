@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from knowmore._base import Array, Id, optional, some
 from knowmore.errors import InvalidInput, KnowmoreError, NoExamples
 from knowmore.images import WORDS, Describer, digest, picture_in, small
-from knowmore.insight import Explanation, explain
+from knowmore.insight import Explanation, explain, grounds, has_grounds
 from knowmore.store import Record, Store, content
 from knowmore.web.bodies import MOST_PICTURES
 from knowmore.web.snapshot import RATE, Snapshot
@@ -88,24 +88,38 @@ class Board:
 
 @dataclass(frozen=True)
 class ExampleInfluence:
-    """The exact influence of an example on a score."""
+    """An example that a score would be another one without."""
 
     id: Id
     label: Any
     similarity: float
-    contribution: float
     score_without: float
 
 
 @dataclass(frozen=True)
+class PictureGround:
+    """Examples that a score rests on, and the score without them and all before."""
+
+    ids: list[Id]
+    label: Any
+    score_left: float
+
+
+@dataclass(frozen=True)
 class PictureExplanation:
-    """The score of a label, the nearest examples, and those that speak most against it."""
+    """The score of a label, the nearest examples, and those that speak most against it.
+
+    grounds : what the score rests on, empty with a squared hinge; instead : the label that is
+        predicted without these
+    """
 
     number: int
     label: Any
     score: float
     nearest: list[ExampleInfluence]
     against: list[ExampleInfluence]
+    grounds: list[PictureGround]
+    instead: Any
 
 
 @final
@@ -276,21 +290,26 @@ def _explained(now: Snapshot, estimator: Any, row: Array, label: Any) -> Picture
     assert now.examples is not None
     found = explain(estimator, row, label, by="examples")
     assert isinstance(found, Explanation)
-    X = now.examples.X[now.examples.rows(tuple(found.ids.tolist()))]
+    X, seen = now.examples.X[now.examples.rows(tuple(found.ids.tolist()))], row
     if (model := estimator.model_).has_gram:
-        row, X = map(model.covariance.seen, (row, X))
-    near = np.asarray(estimator.kernel_(row, X))[0]
-    columns = found.ids, found.labels, near, found.contributions, found.score_without
+        seen, X = map(model.covariance.seen, (row, X))
+    near = np.asarray(estimator.kernel_(seen, X))[0]
+    columns = found.ids, found.labels, near, found.score_without
     rows = [
         ExampleInfluence(*each)
         for each in zip(*(column.tolist() for column in columns), strict=True)
     ]
     nearest, against = (
         [rows[i] for i in np.argsort(by, kind="stable")[:_NAMED].tolist()]
-        for by in (-near, found.contributions)
+        for by in (-near, -found.score_without)
     )
-    against = [one for one in against if one.contribution < 0]
-    return PictureExplanation(now.number, found.label, found.score, nearest, against)
+    against = [one for one in against if one.score_without > found.score]
+    said, instead = [], None
+    if has_grounds(estimator):
+        why = grounds(estimator, row, label, _NAMED)
+        each = zip(why.ids, why.labels.tolist(), why.score_left.tolist(), strict=True)
+        said, instead = [PictureGround([*ids], name, left) for ids, name, left in each], why.instead
+    return PictureExplanation(now.number, found.label, found.score, nearest, against, said, instead)
 
 
 def small_picture(store: Store, record: Record) -> bytes | None:

@@ -15,7 +15,7 @@ from knowmore._base import Array
 from knowmore.errors import InvalidInput, MissingData, NoExamples, UnknownId
 from knowmore.estimators import unnamed
 from knowmore.insight import WITH_VARIANCE, Reliability, Suspects, Tuned
-from knowmore.store import TUNE, Entry, Store
+from knowmore.store import TUNE, Entry, Store, to_sqlite
 from knowmore.workbench.model import (
     describing,
     label_named,
@@ -90,20 +90,36 @@ def open_suspects(store: Store) -> tuple[Suspects, int]:
     return unconfirmed, len(every) - len(unconfirmed)
 
 
-# -- parts of a prediction -------------------------------------------------------------------------
+# -- why -------------------------------------------------------------------------
 
 
-def explain(store: Store, what: str, label: str | None = None) -> tuple[Any, dict[str, list[Any]]]:
-    """A score as a sum: the answer of `insight.explain`, and its parts by columns, largest first.
+def explain(
+    store: Store, what: str, label: str | None = None, count: int = 10, *, against: bool = False
+) -> tuple[Any, dict[str, list[Any]]]:
+    """Why a score is what it is: the answer, and its parts by columns, the strongest first.
+
+    `insight.grounds`, where "id" are lists of ids. Of a linear model `insight.explain`, the parts
+    of its features, and with a squared hinge those of its examples.
 
     what : the id of an example, or a row: JSON, a picture, a file of one row
     label : the class to explain; None for the predicted one
+    count : the number of parts, at most
+    against : whether to list what speaks against the class; of examples alone
     """
     estimator = estimator_of(store, EXPLAINABLE)
     x = _row(store, what)
     wanted = None if label is None or predicts_values(store) else label_named(store, label)
+    if insight.has_grounds(estimator):
+        found = insight.grounds(estimator, x, wanted, count, against=against)
+        table = {name: column.tolist() for name, column in found._columns().items()}
+        return found, table | {"id": [list(ground) for ground in found.ids]}
+    if against:
+        raise InvalidInput(
+            "This model is explained by contributions, of which those below zero speak against "
+            "the class. Ask without --against."
+        )
     answer = insight.explain(estimator, x, wanted)
-    table = {name: column.tolist() for name, column in answer._columns().items()}
+    table = {name: column.tolist()[:count] for name, column in answer._columns().items()}
     if "feature" in table and (columns := noted(store).get("columns")):
         table["feature"] = [columns[j] if isinstance(j, int) else j for j in table["feature"]]
     return answer, table
@@ -337,7 +353,7 @@ def export(
 ) -> str:
     """Write a model in these forms; returns a note on what the files take, or "".
 
-    files : the file by form: onnx, table, html, javascript
+    files : the file by form: onnx, table, html, javascript, sqlite
     path : what to call the model in errors and notes; its own path if None
     done : called after each file
     """
@@ -354,7 +370,13 @@ def export(
     # Loaded for this question alone.
     from knowmore.export import to_html, to_javascript, to_onnx, to_table
 
-    writers = {"onnx": to_onnx, "table": to_table, "html": to_html, "javascript": to_javascript}
+    writers: dict[str, Callable[[Any, Any], None]] = {
+        "onnx": to_onnx,
+        "table": to_table,
+        "html": to_html,
+        "javascript": to_javascript,
+        "sqlite": to_sqlite,
+    }
     for form, file in files.items():
         writers[form](store, file)
         done(file)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import time
 from base64 import b64encode
+from contextlib import closing
 from socket import IPPROTO_TCP, TCP_NODELAY, create_connection
 
 import numpy as np
@@ -27,6 +29,7 @@ from knowmore import (
 from knowmore.cli.serving import impatient, listening
 from knowmore.errors import InvalidInput, MissingData, MissingExtra, NotEnoughMemory
 from knowmore.serve import Settings, create_app
+from knowmore.store import restore_schema
 from knowmore.web import answering
 from knowmore.web.following import ServedFile
 
@@ -193,6 +196,21 @@ def test_a_damaged_file_is_told_at_the_start(flowers):
         assert ask.post("/predict", {"rows": [[0.0]]})[0] == 503
     assert len(told) == 1
     assert "flowers.km" in str(told[0])
+
+
+def test_what_another_program_has_added_is_named(flowers):
+    with serving(flowers) as ask:
+        with closing(sqlite3.connect(flowers)) as other:
+            other.execute("CREATE INDEX by_label ON examples(label)")
+        ask.when(lambda answer: answer == (503, {"status": "failing"}))
+        assert ask.post("/predict", {"rows": [[0.0, 0.0]]})[0] == 200
+    told = []
+    with serving(flowers, ready=False, failed=told.append) as ask:
+        ask.when(lambda answer: answer == (503, {"status": "failing"}))
+    assert "has added the index 'by_label'. An index has copies" in str(told[0])
+    assert restore_schema(flowers) == ["the index 'by_label'"]
+    with serving(flowers) as ask:
+        assert ask.post("/predict", {"rows": [[0.0, 0.0]]})[0] == 200
 
 
 # -- what is refused -----------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from tolerance import assert_rounded, assert_within, tolerance
 import knowmore
 from knowmore import ForestGPClassifier, GPClassifier, LinearGPClassifier, LSSVMClassifier
 from knowmore.images.sources import Picture
-from knowmore.insight import explain
+from knowmore.insight import explain, grounds
 from knowmore.web import pictures as desk
 from knowmore.workbench import Predictor, describer_of
 
@@ -257,8 +257,16 @@ def test_explanations_are_exact(visitor, path, what):
             examples.X[others], examples.labels[others], ids=[examples.names[i] for i in others]
         )
         want = explain(fresh, x, "plum")
-        order = np.argsort(want.contributions, kind="stable")[:4]
-        assert [one["id"] for one in found["against"]] == want.ids[order].tolist()
+        order = np.argsort(-want.score_without, kind="stable")[:4]
+        higher = [i for i in order if want.score_without[i] > want.score]
+        assert [one["id"] for one in found["against"]] == want.ids[higher].tolist()
+        gone = []
+        for one in found["grounds"]:
+            gone += one["ids"]
+            rest = [i for i in others if examples.names[i] not in gone]
+            without, _ = naive(examples, rest, x, "plum", (kernel, noise))
+            assert_within(one["score_left"], without, bound)
+        assert found["instead"] == grounds(fresh, x, "plum", 4).instead
 
 
 # -- what is shown ------------------------------------------------------------------------------

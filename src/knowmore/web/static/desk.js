@@ -170,15 +170,21 @@ export function desk(studio, signal) {
     if (single) explain(one);
   }
 
-  /** The nearest examples, and those that speak most against it, with the score without each. */
+  /** The nearest examples, those most against it, and those it rests on, with the score without. */
   async function explain(one) {
     const place = document.getElementById('why');
-    const row = (title, some) => [element('h3', {}, title), element('ul', { class: 'near' }, ...some.map((each) =>
-      element('li', { title: String(each.id) }, pictureOf(each), element('span', { class: 'quiet' }, String(each.label)), element('b', {}, each.score_without.toFixed(2)))))];
+    const item = (id, label, score, more) => element('li', { title: String(id) }, pictureOf({ id, label }),
+      element('span', { class: 'quiet' }, `${label}${more > 1 ? ` and ${more - 1} alike` : ''}`), element('b', {}, score.toFixed(2)));
+    const row = (title, items) => (items.length ? [element('h3', {}, title), element('ul', { class: 'near' }, ...items)] : []);
+    const alone = (some) => some.map((each) => item(each.id, each.label, each.score_without));
     try {
       const found = await get(`/api/explain?${keyOf(one)}`);
+      const count = found.grounds.reduce((sum, each) => sum + each.ids.length, 0);
+      const then = found.instead == null || found.instead === found.label ? '' : `, and ${found.instead} the answer`;
       place.replaceChildren(element('p', { class: 'quiet' }, `Score of ${found.label}${waits(one) ? '' : ' if unseen'}: `, element('b', { id: 'score' }, found.score.toFixed(2)),
-        '; below each example: without it.'), ...row('Nearest', found.nearest), ...row(`Most against ${found.label}`, found.against));
+        '; below each example: what it would be without it.'), ...row('Nearest', alone(found.nearest)), ...row(`Most against ${found.label}`, alone(found.against)),
+        ...row(`Rests on: without ${count === 1 ? 'this' : `these ${count}`} it would be ${found.grounds.at(-1)?.score_left.toFixed(2)}${then}`,
+          found.grounds.map((each) => item(each.ids[0], each.label, each.score_left, each.ids.length))));
     } catch (error) {
       place.textContent = error.message;
     }
