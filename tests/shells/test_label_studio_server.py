@@ -209,12 +209,8 @@ def test_texts(studio, tmp_path):
     path, fresh = tmp_path / "m.km", tmp_path / "fresh.km"
     for one in (path, fresh):
         knowmore_says("learn", one, tmp_path / "letters")
-    data = [
-        {"body": text, "number": i}
-        for i, text in enumerate(
-            ["good lamp", "lovely", "broken", "it broke", "broken lamp", "good"]
-        )
-    ]
+    texts = ["good lamp", "lovely", "broken", "it broke", "broken lamp", "good"]
+    data = [{"body": text, "number": i} for i, text in enumerate(texts)]
     with served(path, TOKEN) as (address, printed):
         project = studio.project("Texts", TEXTS, address)
         studio("POST", f"/api/projects/{project}/import", data)
@@ -226,7 +222,8 @@ def test_texts(studio, tmp_path):
     export.write_text(json.dumps(studio.export(project, "JSON")))
     assert knowmore_says("learn", path, export).startswith("0 added, 2 skipped, 0 replaced")
     assert knowmore_says("learn", fresh, export).startswith("2 added")
-    assert set(held(path)) == {made[[*tasks][0]], made[[*tasks][2]]}
+    first, _, third, *_ = tasks
+    assert set(held(path)) == {made[first], made[third]}
     assert held(fresh) == held(path)
     with knowmore.open(path) as store:
         assert store.verify().ok
