@@ -7,7 +7,7 @@ vanished from it is reported, or forgotten. What it learns is one entry of the j
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -121,9 +121,13 @@ def learn_source(
     source: Source,
     request: LearnOptions,
     progress: Progress = lambda share, step: None,
+    among: Sequence[Id] | None = None,
 ) -> Learnt:
-    """Learn an open source; see `learn`."""
-    return _Learning(store, request, source, progress).run()
+    """Learn an open source; see `learn`.
+
+    among : the ids of its records, if it is a part of what it comes from: no others are looked at
+    """
+    return _Learning(store, request, source, progress, among).run()
 
 
 def _counted(source: Source) -> Learnt:
@@ -142,11 +146,17 @@ class _Learning:
     """The state of learning a source."""
 
     def __init__(
-        self, store: Store, request: LearnOptions, source: Source, progress: Progress
+        self,
+        store: Store,
+        request: LearnOptions,
+        source: Source,
+        progress: Progress,
+        among: Sequence[Id] | None,
     ) -> None:
         self.store, self.request, self.source, self.progress = store, request, source, progress
         self.origin = request.origin or origin_of(store, request.source)
-        self.held = {record.id: record for record in store.records()}
+        known = None if among is None else [*set(among).intersection(store.ids_.tolist())]
+        self.held = {record.id: record for record in store.records(known)}
         self.found = Learnt()
         self.seen = SeenRecords(source, self.found)
 

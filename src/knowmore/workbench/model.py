@@ -179,7 +179,9 @@ def labels_of(store: Store, given: Sequence[Any], places: Sequence[str]) -> Arra
     if held is None and len(store):
         (first,) = store.records(store.ids_[:1])
         held = type(first.label)
-    numerals = held is str and all(map(is_numeral, store.status().classes))
+    # Counting the classes takes long.
+    whole = held is str and int in map(type, given)
+    numerals = whole and all(map(is_numeral, store.status().classes))
     return typed(given, places, held, numerals=numerals)
 
 

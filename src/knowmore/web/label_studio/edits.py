@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,12 +62,13 @@ def learn(store: Any, message: Mapping[str, Any], fetched: Fetched | None = None
         source = source_of(needs, tasks, said.key, fetched or {})
         # Somebody says it now, whatever was forgotten before.
         request = LearnOptions(store.path, "label-studio", origin="label-studio", again=True)
-        found = learn_source(store, replace(source, columns=columns), request)
+        ids = [task.id for task in tasks]
+        found = learn_source(store, replace(source, columns=columns), request, among=ids)
         done.added, done.changed, done.unchanged = found.added, found.replaced, found.skipped
         done.refused |= source.skipped
     # This cannot be undone, so it is no part of the others; nor can it fail by its message.
     empty = {name for name, one in said.tasks.items() if one is None}
-    gone = sorted(empty & store.forgettable())
+    gone = sorted(empty & store.forgettable()) if empty else []
     done.ignored = len(empty) - len(gone)
     _forget(store, gone, done)
     return done
@@ -100,12 +101,19 @@ def _forget(store: Any, gone: list[Any], done: Done) -> None:
 
 def _of_known_type(store: Any, said: Mapping[str, Task | None], done: Done) -> list[Task]:
     """The tasks whose labels are of the type that the model has."""
-    known = []
-    for task in filter(None, said.values()):
-        try:
-            labels_of(store, [task.label], ["Label Studio"])
-        except InvalidInput as error:
-            done.refused[task.place] = str(error)
-        else:
-            known.append(task)
-    return known
+    tasks = [task for task in said.values() if task is not None]
+    if _problem(store, tasks) is None:
+        return tasks
+    problems = {task: _problem(store, [task]) for task in tasks}
+    done.refused |= {task.place: why for task, why in problems.items() if why is not None}
+    return [task for task, why in problems.items() if why is None]
+
+
+def _problem(store: Any, tasks: Sequence[Task]) -> str | None:
+    """Why the labels of tasks cannot be learnt by a model; None if they can."""
+    try:
+        if tasks:
+            labels_of(store, [task.label for task in tasks], ["Label Studio"] * len(tasks))
+    except InvalidInput as error:
+        return str(error)
+    return None
