@@ -149,7 +149,7 @@ def label_studio(folder):
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=env, stdout=log, stderr=log)
     try:
-        address, end = f"http://localhost:{port}", time.monotonic() + 240
+        address, end = f"http://localhost:{port}", time.monotonic() + 900
         while True:
             try:
                 urllib.request.urlopen(f"{address}/health", timeout=5).read()
@@ -173,7 +173,7 @@ def served(path, token, env=None):
     with open(printed, "wb") as log:
         process = subprocess.Popen(command, env=os.environ | (env or {}), stderr=log)
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while "Serving" not in printed.read_text():
             assert process.poll() is None, printed.read_text()
             assert time.monotonic() < end

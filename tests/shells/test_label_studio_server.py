@@ -50,7 +50,7 @@ def knowmore_says(*words):
 
 def soon(holds):
     """Wait until this holds: Label Studio does not wait for its webhooks for long."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.05)
