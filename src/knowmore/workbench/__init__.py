@@ -54,6 +54,7 @@ from knowmore.workbench.sources import Source as Source
 from knowmore.workbench.sources import Task as Task
 from knowmore.workbench.sources import Wanted as Wanted
 from knowmore.workbench.sources import annotated as annotated
+from knowmore.workbench.sources import chosen as chosen
 from knowmore.workbench.sources import numbered as numbered
 from knowmore.workbench.sources import picture_address as picture_address
 from knowmore.workbench.sources import task_alone as task_alone

@@ -228,6 +228,12 @@ def test_a_bad_annotation_does_not_keep_the_others_from_being_learnt(path, capfd
         assert set(store.ids_[20:].tolist()) == {"label-studio/1", "label-studio/3"}
 
 
+def test_an_emptied_annotation_is_forgotten_though_its_task_is_not_told(path):
+    with knowmore.open(path) as store:
+        learn(store, event("ANNOTATION_CREATED", annotation(1, "near")))
+        assert learn(store, {"annotation": annotation(1, "near", result=[])}).forgotten == 1
+
+
 def test_what_comes_again_changes_nothing(path):
     made = event("ANNOTATION_CREATED", annotation(1, "near"))
     later = event("ANNOTATION_UPDATED", annotation(1, "far"))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from knowmore.errors import InvalidInput
-from knowmore.workbench import Task, annotated, numbered
+from knowmore.workbench import Task, annotated, chosen, numbered
 
 _LONGEST = 100_000
 
@@ -67,7 +67,8 @@ def annotations_of(message: Mapping[str, Any]) -> Said:
     interface = _interface(message.get("project"))
     given = message.get("task")
     tasks = {one.get("id"): one for one in _listed(given) if isinstance(one, dict)}
-    said = Said({}, None if interface is None else interface.key, {})
+    which, _, key = interface or (None, None, None)
+    said = Said({}, key, {})
     listed = _listed(message.get("annotations", message.get("annotation")))
     if not listed:
         raise InvalidInput("The message has no annotation.")
@@ -76,15 +77,16 @@ def annotations_of(message: Mapping[str, Any]) -> Said:
         whose = annotation.get("task")
         # One task is that of all; of several each annotation names its own.
         task = whose if isinstance(whose, dict) else tasks.get(whose, given)
+        name = f"label-studio/{number}"
+        if name in said.tasks:
+            raise InvalidInput(f"The message has the annotation {number} twice.")
         try:
-            found = annotated(task, annotation, None if interface is None else interface.name)
+            # One that chooses nothing is forgotten, whatever its task is.
+            empty = chosen(annotation, which) is None
+            said.tasks[name] = None if empty else annotated(task, annotation, which)
         except InvalidInput as error:
             known = numbered(task, "task") if isinstance(task, dict) and "id" in task else whose
             said.refused[f"task {known!r}, annotation {number}"] = str(error)
-            continue
-        if found.id in said.tasks:
-            raise InvalidInput(f"The message has the annotation {number} twice.")
-        said.tasks[found.id] = found if found.label is not None else None
     return said
 
 

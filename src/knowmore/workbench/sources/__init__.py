@@ -6,6 +6,7 @@ Whatever is wrong with it is said in one line that names the place.
 
 from knowmore.workbench.sources.label_studio import Task as Task
 from knowmore.workbench.sources.label_studio import annotated as annotated
+from knowmore.workbench.sources.label_studio import chosen as chosen
 from knowmore.workbench.sources.label_studio import numbered as numbered
 from knowmore.workbench.sources.label_studio import picture_address as picture_address
 from knowmore.workbench.sources.label_studio import task_alone as task_alone
