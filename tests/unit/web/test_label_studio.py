@@ -188,6 +188,17 @@ def test_a_task_that_is_skipped_teaches_nothing(path):
             event("ANNOTATION_CREATED", annotation(1, "near"), annotation(1, "far")),
             "The message has the annotation 1 twice.",
         ),
+        (
+            "/webhook",
+            {
+                "action": "ANNOTATIONS_CREATED",
+                "annotation": [annotation(1, "near", task=[8])],
+                "task": [{"id": [8], "data": {}}, {"id": {}}, 3],
+            },
+            "task [8], annotation 1: There are no data of the task.",
+        ),
+        ("/webhook", {"action": "TASKS_DELETED", "tasks": [{"id": "8"}]}, "The task has no number"),
+        ("/webhook", {"action": "TASKS_DELETED"}, "The message has no task."),
         ("/webhook", '{"action": ' + "[" * 100_000, "The body is nested too deeply."),
         ("/webhook", '{"action": ' + "9" * 5000 + "}", "The body is not JSON"),
         ("/setup", {"schema": "<a>\ud800</a>"}, "The body has text that is not Unicode."),
@@ -308,9 +319,9 @@ def test_the_number_of_a_deleted_annotation_may_be_given_again(path):
             learn(store, {"action": "ANNOTATION_CREATED", "annotation": said, "task": told})
         (record,) = store.records(["label-studio/1"])
         assert record.origin == "label-studio/task/9"
-        assert forget(store, {"tasks": [{"id": 8}]}).forgotten == 0
+        assert forget(store, {"action": "TASKS_DELETED", "tasks": [{"id": 8}]}).forgotten == 0
         assert len(store) == 21
-        assert forget(store, {"tasks": [{"id": 9}]}).forgotten == 1
+        assert forget(store, {"action": "TASKS_DELETED", "tasks": [{"id": 9}]}).forgotten == 1
         assert len(store) == 20
 
 

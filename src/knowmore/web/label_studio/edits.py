@@ -77,7 +77,7 @@ def learn(store: Any, message: Mapping[str, Any], fetched: Fetched | None = None
 def forget(store: Any, message: Mapping[str, Any]) -> Done:
     """Forget the annotations or the tasks of a message that are in the file, for ever."""
     done = Done()
-    if "tasks" not in message:
+    if message.get("action") != "TASKS_DELETED":
         names = {f"label-studio/{one}" for one in deleted(message, "annotation")}
         _forget(store, sorted(names & store.forgettable()), done)
         return done

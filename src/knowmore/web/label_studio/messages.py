@@ -66,7 +66,11 @@ def annotations_of(message: Mapping[str, Any]) -> Said:
     """What the annotations of a message say, each read by itself."""
     interface = _interface(message.get("project"))
     given = message.get("task")
-    tasks = {one.get("id"): one for one in _listed(given) if isinstance(one, dict)}
+    tasks = {
+        one["id"]: one
+        for one in _listed(given)
+        if isinstance(one, dict) and isinstance(one.get("id"), int)
+    }
     which, _, key = interface or (None, None, None)
     said = Said({}, key, {})
     listed = _listed(message.get("annotations", message.get("annotation")))
@@ -76,7 +80,8 @@ def annotations_of(message: Mapping[str, Any]) -> Said:
         number = numbered(annotation, "annotation")
         whose = annotation.get("task")
         # One task is that of all; of several each annotation names its own.
-        task = whose if isinstance(whose, dict) else tasks.get(whose, given)
+        named = tasks.get(whose, given) if isinstance(whose, int) else given
+        task = whose if isinstance(whose, dict) else named
         name = f"label-studio/{number}"
         if name in said.tasks:
             raise InvalidInput(f"The message has the annotation {number} twice.")
