@@ -260,15 +260,15 @@ TABLES = [
         "a.xls",
         b"junk",
         "'a.xls' cannot be read: its name ends in '.xls'. Give a folder of pictures or .txt "
-        "files, a .tar of pictures, a picture, .csv, .tsv, .parquet, .npz, .jsonl, or - for JSON "
-        "lines on standard input.",
+        "files, a .tar of pictures, a picture, .csv, .tsv, .parquet, .npz, .jsonl, an export of "
+        "Label Studio in .json, or - for JSON lines on standard input.",
     ),
     (
         "a.km",
         b"junk",
         "'a.km' cannot be read: its name ends in '.km'. It is a model: use `knowmore merge`. Give "
         "a folder of pictures or .txt files, a .tar of pictures, a picture, .csv, .tsv, .parquet, "
-        ".npz, .jsonl, or - for JSON lines on standard input.",
+        ".npz, .jsonl, an export of Label Studio in .json, or - for JSON lines on standard input.",
     ),
 ]
 

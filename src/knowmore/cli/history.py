@@ -12,6 +12,8 @@ from knowmore.cli import showing
 from knowmore.cli.options import DryRun, Json, ModelFile, Yes
 
 Objective = Literal["loo", "marginal_likelihood"]
+# The origins of annotations of Label Studio begin so.
+_TASKS = "label-studio/task/"
 
 # Levels that are shown of a column, and characters of a level.
 _LEVELS, _LONGEST = 5, 20
@@ -175,7 +177,7 @@ def _show_status(answer: dict[str, Any]) -> None:
     for counts, headings in (
         (answer["classes"], ("class", "examples")),
         (answer["contributors"], ("contributor", "gave features or label of")),
-        (answer["origins"], ("origin", "examples")),
+        (_origins(answer["origins"]), ("origin", "examples")),
     ):
         if counts:
             print()
@@ -190,6 +192,16 @@ def _column(column: dict[str, Any]) -> list[str]:
     blank = [] if "fill" not in column else [showing.cell_text(column["fill"], 6)]
     blank += ["a feature"] if column["blank"] else []
     return [column["name"], column["type"], shown, ", ".join(blank) or "no level"]
+
+
+def _origins(counts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The counts by origin; tasks of Label Studio, of which there are many, in one row."""
+    tasks = [one for one in counts if one["name"].startswith(_TASKS)]
+    others = [one for one in counts if not one["name"].startswith(_TASKS)]
+    if len(tasks) < 2:
+        return counts
+    total = sum(one["examples"] for one in tasks)
+    return [*others, {"name": f"{_TASKS}... ({len(tasks)} tasks)", "examples": total}]
 
 
 def tune(

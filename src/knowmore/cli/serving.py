@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from time import sleep
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _IDLE = 20.0
 # Seconds between two looks whether a studio in the background has its terminal again.
 _BACKGROUND = 1.0
+# Where a Label Studio is, and a token for its pictures.
+_LABEL_STUDIO = ("LABEL_STUDIO_URL", "LABEL_STUDIO_API_KEY")
 # What is made if nothing is named: a plane from -1 to 1, where this width looks well.
 _PLANE, _WIDTH, _NOISE = Path("plane.km"), 0.3, 0.05
 
@@ -35,7 +38,13 @@ def serve(model: Path, *, host: str, port: int, token: str | None, label_studio:
     """Serve until interrupted; raises the error if the model cannot be loaded."""
     from knowmore.serve import Settings, create_app
 
-    settings = Settings(model, host=host, token=token, label_studio=label_studio)
+    settings = Settings(model, host=host, token=token)
+    if label_studio:
+        # Label Studio's own machine-learning backends have the same variables.
+        told = [os.environ.get(name) or None for name in _LABEL_STUDIO]
+        settings = replace(
+            settings, label_studio=True, label_studio_url=told[0], label_studio_token=told[1]
+        )
     uvicorn = optional("uvicorn", "serve")
     errors: list[KnowmoreError] = []
     server: Any = None

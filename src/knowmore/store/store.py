@@ -521,7 +521,7 @@ class Store:
         ids: Any = None,
         *,
         contributor: str | None = None,
-        origin: str | None = None,
+        origin: str | Sequence[str] | None = None,
         mark: bool = True,
     ) -> Forgotten:
         """Forget examples for ever: those with these ids, or what a contributor or an origin gave.
@@ -535,7 +535,7 @@ class Store:
 
         contributor : all that they gave is forgotten, features and labels. An example that somebody
             else gave stays, with the features and the label that it had before.
-        origin : the same for the features that came from it
+        origin : the same for the features that came from it, or from one of several
         mark : whether keyed hashes of what was forgotten are kept, for `was_forgotten`
         """
         _check_alone(self.session, "forget")
@@ -554,7 +554,11 @@ class Store:
         return Forgotten(len(found.gone), left, warning, changed, kept, erased)
 
     def preview_forget(
-        self, ids: Any = None, *, contributor: str | None = None, origin: str | None = None
+        self,
+        ids: Any = None,
+        *,
+        contributor: str | None = None,
+        origin: str | Sequence[str] | None = None,
     ) -> Preview:
         """The examples that `forget` would remove or change; nothing is changed."""
         with self.session.lock, self.session.reading() as file:

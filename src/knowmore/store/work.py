@@ -148,17 +148,21 @@ class FileEdit:
         """The live versions of these ids."""
         return self.journal.versions(self.held.index[one][0] for one in ids)
 
-    def withdrawal(self, ids: Any, contributor: str | None, origin: str | None) -> Withdrawal:
-        """The withdrawal of these ids, or of the contributions of a contributor or an origin."""
+    def withdrawal(
+        self, ids: Any, contributor: str | None, origin: str | Sequence[str] | None
+    ) -> Withdrawal:
+        """The withdrawal of these ids, or of the contributions of a contributor or of origins."""
         given = [one for one in (ids, contributor, origin) if one is not None]
         if len(given) != 1:
             raise InvalidInput("Give one of ids, contributor and origin: what is to be forgotten.")
         if ids is not None:
             return whole(self._of_ids(ids))
         if origin is not None:
-            column, text = "origin", kinds.text_of(origin)
+            column = "origin"
+            several = isinstance(origin, Sequence) and not isinstance(origin, str)
+            texts = {kinds.text_of(one) for one in (origin if several else [origin])}
             found = without(
-                self.journal, lambda version, _: version.origin == text, lambda *_: False
+                self.journal, lambda version, _: version.origin in texts, lambda *_: False
             )
         else:
             column, text = "contributor", kinds.text_of(contributor)

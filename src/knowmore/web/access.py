@@ -49,6 +49,8 @@ class Settings:
         or as the password of HTTP's basic authentication. None: no request needs one
     label_studio : whether to be a machine-learning backend of Label Studio too, which edits the
         model. Otherwise nothing is ever written
+    label_studio_url, label_studio_token : where it is, and a token for its pictures; None: as it
+        says itself. Its own token is refused where only personal access tokens are allowed
     rate : the fraction of known examples that may be called unknown; 0: none is
     most_rows : the most rows of a request
     most_bytes : the longest body of a request
@@ -61,6 +63,8 @@ class Settings:
     host: str = "127.0.0.1"
     token: str | None = None
     label_studio: bool = False
+    label_studio_url: str | None = None
+    label_studio_token: str | None = None
     rate: float = 0.05
     most_rows: int = 1000
     most_bytes: int = 8_000_000
@@ -83,6 +87,12 @@ class Settings:
                 f"The host {self.host!r} lets other machines ask, so a token is needed: give one "
                 f"(--token, or the variable KNOWMORE_TOKEN), or serve this machine alone, on "
                 f"127.0.0.1."
+            )
+
+        if self.label_studio_token is not None and self.label_studio_url is None:
+            raise InvalidInput(
+                "There is a token for a Label Studio, but not where that is. Give its address, "
+                "too, such as LABEL_STUDIO_URL=http://localhost:8080."
             )
 
     @property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, final
@@ -23,10 +24,13 @@ from knowmore.workbench import (
     Describer,
     Predictor,
     RowPrediction,
+    Source,
+    Wanted,
     describer_of,
     describing,
     noted,
     read_rows,
+    wanted,
 )
 
 # Rows, and pictures, between two looks at the clock.
@@ -39,9 +43,10 @@ class Answering:
 
     store : an open file
     rate : the fraction of known examples that may be called unknown; 0: none is
+    records : whether it is asked by records, such as pictures, too
     """
 
-    def __init__(self, store: Any, rate: float) -> None:
+    def __init__(self, store: Any, rate: float, records: bool = False) -> None:
         entries = store.log()
         self.version, self.count = entries[-1].number if entries else 0, len(store.ids_)
         self.is_classifier = bool(is_classifier(store))
@@ -61,25 +66,58 @@ class Answering:
             self.columns = column_names(store)
             # A service writes nothing.
             self._predictor = Predictor(store, rate, keep=False)
+        self.needs = Wanted(labelled=False)
+        self._of_records: Describer | None = None
+        if records and self.count:
+            self.needs, self._of_records = wanted(store, labelled=False), describer_of(store)
+            if self.needs.holds == "numbers":
+                self.needs = replace(self.needs, columns=self.columns)
 
     def __call__(self, given: Sequence[Any], seconds: float = np.inf) -> list[RowPrediction]:
         """An answer for each row or picture; status 503 if all take longer than so many seconds."""
-        if not self.count:
-            raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
+        self._check()
+        if given and isinstance(given[0], SentPicture):
+            return self._answers(given, seconds, self._described)
+        return self._answers(self._rows(given), seconds)
+
+    def _answers(
+        self,
+        given: Any,
+        seconds: float = np.inf,
+        describe: Callable[[Sequence[SentPicture]], Array] | None = None,
+    ) -> list[RowPrediction]:
+        """The answers for rows (m, d), or for what is described as such."""
         deadline = time.monotonic() + seconds
-        of_pictures = bool(given) and isinstance(given[0], SentPicture)
-        X: Any = given if of_pictures else self._rows(given)
-        at_once = _PICTURES_AT_ONCE if of_pictures else _AT_ONCE
+        what, at_once = ("rows", _AT_ONCE) if describe is None else ("pictures", _PICTURES_AT_ONCE)
         assert self._predictor is not None
         answers: list[RowPrediction] = []
-        for begin in range(0, len(X), at_once):
+        for begin in range(0, len(given), at_once):
             if time.monotonic() > deadline:
-                what = f"{len(X)} {'pictures' if of_pictures else 'rows'}"
-                words = f"{what} take longer than {seconds:g} s. Ask about fewer at a time."
-                raise HTTPException(503, words)
-            part = X[begin : begin + at_once]
-            answers += self._predictor(self._described(part) if of_pictures else part)
+                words = f"{len(given)} {what} take longer than {seconds:g} s."
+                raise HTTPException(503, f"{words} Ask about fewer at a time.")
+            part = given[begin : begin + at_once]
+            answers += self._predictor(part if describe is None else describe(part))
         return answers
+
+    def of_records(self, source: Source) -> dict[str, RowPrediction]:
+        """An answer for each record of a source that can be used, by its place."""
+        self._check()
+        answers: dict[str, RowPrediction] = {}
+        for block in source.blocks():
+            X: Any = block.X
+            if self._of_records is not None:
+                X = self._of_records.vectors(X)
+            known = dict(zip(block.places, X, strict=True))
+            source.skipped.update((one, row) for one, row in known.items() if isinstance(row, str))
+            usable = {one: row for one, row in known.items() if not isinstance(row, str)}
+            found = self._answers(np.array([*usable.values()])) if usable else []
+            answers |= zip(usable, found, strict=True)
+        return answers
+
+    def _check(self) -> None:
+        """Raise NoExamples if there is nothing to answer from."""
+        if not self.count:
+            raise NoExamples("The model holds no examples yet. Teach it: knowmore learn.")
 
     def _described(self, pictures: Sequence[SentPicture]) -> Array:
         """The vectors of pictures (m, d), as the model describes pictures."""

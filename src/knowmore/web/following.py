@@ -146,7 +146,8 @@ class ServedFile:
             from knowmore.web.answering import Answering
 
             store, rate = knowmore.open(self.settings.path), self.settings.rate
-            self._file = FollowedFile(store, lambda store, _: Answering(store, rate))
+            records = self.settings.label_studio
+            self._file = FollowedFile(store, lambda store, _: Answering(store, rate, records))
             self._place = place
         return self._file
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hmac
 import json
+import math
+import sys
 import time
 from base64 import b64decode
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -30,6 +32,14 @@ Headers = dict[str, str]
 # Whether the service is up and ready is told to everyone, and says nothing of the model.
 _OPEN: Final = ("/healthz", "/readyz", "/health")
 PREDICT: Final = "/predict"
+# Where Label Studio tells of annotations. It shows nobody what is answered.
+WEBHOOK: Final = "/webhook"
+_TOKEN_IN_ADDRESS: Final = (
+    "Connect the model in Label Studio by the address http://knowmore:TOKEN@HOST:PORT, or give its "
+    "webhook that header."
+)
+# Seconds between two such refusals that are printed.
+_QUIET: Final = 60.0
 PICTURES: Final = "/api/pictures"
 TABLES: Final = "/api/pool"
 # The longest body with pictures.
@@ -149,7 +159,7 @@ class ServiceRules:
     def __init__(self, settings: Settings, count: Callable[[str, int, float], None]) -> None:
         self.settings, self.answered = settings, count
         self._limit = BodyLimit(settings.most_bytes, "Ask about fewer rows at a time.")
-        self._now = 0
+        self._now, self._told = 0, -math.inf
 
     @asynccontextmanager
     async def admitted(self, scope: Message, receive: Receive) -> AsyncIterator[Receive]:
@@ -207,7 +217,15 @@ class ServiceRules:
         return hmac.compare_digest(secret.strip().encode(), self.settings.token.encode())
 
     def refused(self, refusal: Refusal, scope: Message) -> Response:
-        """The refusal as JSON."""
+        """The refusal as JSON; printed, too, if an edit is lost by it that nobody else tells of."""
+        now = time.monotonic()
+        # Strangers who knock may not fill the log.
+        if scope["path"] == WEBHOOK and self.settings.label_studio and now > self._told + _QUIET:
+            self._told = now
+            told = f"knowmore: A message of Label Studio was refused: {refusal.detail}"
+            if refusal.status_code == 401:
+                told += f" {_TOKEN_IN_ADDRESS}"
+            print(told, file=sys.stderr, flush=True)
         return refusal.answer(self.key)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from threading import Lock
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, HTTPException, Request
@@ -20,6 +20,9 @@ from knowmore.web.following import Failed, Ready, ServedFile
 from knowmore.web.guard import ServiceRules
 from knowmore.web.questions import BODY, SentPicture, asked_for
 from knowmore.web.questions import PredictionRequest as PredictionRequest
+
+if TYPE_CHECKING:
+    from knowmore.web.label_studio import Server
 
 # Questions that are answered at a time; others wait.
 _AT_ONCE = 4
@@ -58,6 +61,7 @@ class Service:
 
     paths : the paths that are counted by their names
     failed, ready : as of `ServedFile`
+    pictures : where the pictures of Label Studio's tasks come from
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class Service:
         ready: Ready | None = None,
     ) -> None:
         self.settings, self.file = settings, ServedFile(settings, failed, ready)
+        self.pictures: Server | None = None
         self._paths, self._limiter = paths, CapacityLimiter(_AT_ONCE)
         self._lock, self._rows = Lock(), 0
         self._requests: Counter[tuple[str, int]] = Counter()
@@ -78,19 +83,27 @@ class Service:
         """The last entry of the journal of the model that answers, as text."""
         return str(0 if self.file.now is None else self.file.now.version)
 
+    @property
+    def model(self) -> Any:
+        """The model that answers; status 503 if there is none."""
+        if self.file.now is None:
+            raise HTTPException(503, str(self.file.problem))
+        return self.file.now
+
     async def answered(self, rows: list[Any]) -> tuple[Any, list[Any]]:
         """The model that answers, and an answer for each row or picture."""
         if len(rows) > self.settings.most_rows:
             most = f"{self.settings.most_rows:,} rows"
             raise HTTPException(413, f"A request may have at most {most}, not {len(rows):,}.")
-        now = self.file.now
-        if now is None:
-            raise HTTPException(503, str(self.file.problem))
-        seconds = self.settings.seconds
-        answers = await to_thread.run_sync(now, rows, seconds, limiter=self._limiter)
+        model, seconds = self.model, self.settings.seconds
+        return model, await self.run(lambda: model(rows, seconds), len(rows))
+
+    async def run(self, answer: Callable[[], Any], rows: int) -> Any:
+        """The result of a function that answers so many rows, in a thread."""
+        found = await to_thread.run_sync(answer, limiter=self._limiter)
         with self._lock:
-            self._rows += len(rows)
-        return now, answers
+            self._rows += rows
+        return found
 
     def count(self, path: str, status: int, seconds: float) -> None:
         """Count a request; paths that no route has are counted together."""
@@ -137,9 +150,12 @@ def service_application(
     ready : is called once, when the model is loaded
     """
     from knowmore.web.label_studio import ROUTES as LABEL_STUDIO
+    from knowmore.web.label_studio import Server
 
     paths = {route.path for route in (*ROUTES, *LABEL_STUDIO)}
     service = Service(settings, {*paths, "/openapi.json"}, failed, ready)
+    if settings.label_studio_url is not None and settings.label_studio_token is not None:
+        service.pictures = Server(settings.label_studio_url, settings.label_studio_token)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:

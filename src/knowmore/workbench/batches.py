@@ -34,6 +34,8 @@ class LearnBatch:
     contents: list[bytes]
     contributors: list[str | None]
     places: list[str]
+    # Where each comes from, if that is not the source.
+    origins: list[str | None]
     # Whether the ids are made from the contents, so that the same row has the same id.
     hashed: bool = False
     # What the file keeps of each record to show it; None until the records are described.
@@ -42,7 +44,7 @@ class LearnBatch:
     def of(self, rows: list[int]) -> LearnBatch:
         """Some of the records."""
         X = self.X[rows] if isinstance(self.X, np.ndarray) else [self.X[i] for i in rows]
-        names = "labels", "ids", "contents", "contributors", "places"
+        names = "labels", "ids", "contents", "contributors", "places", "origins"
         some: dict[str, Any] = {name: [getattr(self, name)[i] for i in rows] for name in names}
         return replace(self, X=X, **some)
 
@@ -108,18 +110,22 @@ def _joined(blocks: list[RecordBlock], source: Source) -> LearnBatch:
     labels = [one for block in blocks for one in block.labels or ()]
     places = [one for block in blocks for one in block.places]
     contributors = [one for block in blocks for one in block.contributors]
+    origins: list[str | None] = []
+    for block in blocks:
+        origins += block.origins or [None] * len(block)
     hashed = blocks[0].ids is None
     if source.pictures:
         pictures = [one for block in blocks for one in block.X]
-        return _readable(source, pictures, labels, contributors, places)
+        ids: list[Id] = [one for block in blocks for one in block.ids or ()]
+        return _readable(source, pictures, labels, ids, contributors, places, origins)
     contents = [one for block in blocks for one in block.contents()]
-    ids: list[Id] = [content_id(one) for one in contents]
+    ids = [content_id(one) for one in contents]
     if not hashed:
         ids = [one for block in blocks for one in block.ids or ()]
     X: Any = [record for block in blocks for record in block.X]
     if not source.described:
         X = np.concatenate([np.asarray(block.X) for block in blocks])
-    return LearnBatch(X, labels, ids, contents, contributors, places, hashed)
+    return LearnBatch(X, labels, ids, contents, contributors, places, origins, hashed)
 
 
 def _is_number(label: Any) -> bool:
@@ -160,7 +166,13 @@ def decodable(source: Source, part: LearnBatch, rows: list[int]) -> list[int]:
 
 
 def _readable(
-    source: Source, pictures: Any, labels: Any, contributors: Any, places: Any
+    source: Source,
+    pictures: Any,
+    labels: Any,
+    ids: Any,
+    contributors: Any,
+    places: Any,
+    origins: Any,
 ) -> LearnBatch:
     """The pictures whose bytes can be read; the others are noted as skipped."""
     contents: list[bytes] = []
@@ -172,5 +184,4 @@ def _readable(
             source.skipped[picture.name] = f"cannot be read: {why}"
             contents.append(b"")
     kept = [i for i, one in enumerate(contents) if one]
-    ids = [picture.name for picture in pictures]
-    return LearnBatch(pictures, labels, ids, contents, contributors, places).of(kept)
+    return LearnBatch(pictures, labels, ids, contents, contributors, places, origins).of(kept)

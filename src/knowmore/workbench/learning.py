@@ -7,7 +7,7 @@ vanished from it is reported, or forgotten. What it learns is one entry of the j
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -133,11 +133,23 @@ def _taught(
     store: Store, request: LearnOptions, source: Source, progress: Progress
 ) -> tuple[Learnt, Source]:
     """Learn a source as numbers, or as cells if one is no number; then nothing was learnt yet."""
+    return _or_cells(
+        source, lambda source: (learn_source(store, source, request, progress), source)
+    )
 
-    def learnt(source: Source) -> tuple[Learnt, Source]:
-        return _Learning(store, request, source, progress).run(), source
 
-    return _or_cells(source, learnt)
+def learn_source(
+    store: Store,
+    source: Source,
+    request: LearnOptions,
+    progress: Progress = lambda share, step: None,
+    among: Sequence[Id] | None = None,
+) -> Learnt:
+    """Learn an open source; see `learn`.
+
+    among : the ids of its records, if it is a part of what it comes from: no others are looked at
+    """
+    return _Learning(store, request, source, progress, among).run()
 
 
 def _or_cells(
@@ -177,11 +189,17 @@ class _Learning:
     """The state of learning a source."""
 
     def __init__(
-        self, store: Store, request: LearnOptions, source: Source, progress: Progress
+        self,
+        store: Store,
+        request: LearnOptions,
+        source: Source,
+        progress: Progress,
+        among: Sequence[Id] | None,
     ) -> None:
         self.store, self.request, self.source, self.progress = store, request, source, progress
         self.origin = request.origin or origin_of(store, request.source)
-        self.held = {record.id: record for record in store.records()}
+        known = None if among is None else [*set(among).intersection(store.ids_.tolist())]
+        self.held = {record.id: record for record in store.records(known)}
         # Their labels were refused: only something else of the source brings them back.
         self.aside = {record.id: record.content for record in store.aside()}
         self.found = Learnt()
@@ -212,6 +230,7 @@ class _Learning:
     def _steps(self, part: LearnBatch) -> _Steps:
         """The edits that learn a batch; none if nothing changes, or for a dry run."""
         part, held, found = self.seen.new(part, self.held), self.held, self.found
+        self._check_sync(part)
         new = [
             i
             for i, one in enumerate(part.ids)
@@ -336,6 +355,10 @@ class _Learning:
             for given, one in zip(part.contributors, ids, strict=True)
         ]
 
+    def _origins(self, part: LearnBatch) -> list[str]:
+        """The origin of each record: the source, unless the record names another."""
+        return [given or self.origin for given in part.origins]
+
     def _described(self, part: LearnBatch, describer: Any) -> LearnBatch:
         """The records that can be used, with vectors for X."""
         if not part.ids:
@@ -353,7 +376,7 @@ class _Learning:
             part.ids,
             weights,
             contributor=part.contributors,
-            origins=self.origin,
+            origins=self._origins(part),
             contents=part.contents,
             thumbnails=part.shown,
             columns=self._columns(),
@@ -372,7 +395,7 @@ class _Learning:
             part.X,
             labels,
             contributor=self._whose(part, part.ids),
-            origins=self.origin,
+            origins=self._origins(part),
             contents=part.contents,
             thumbnails=part.shown,
         )
@@ -386,6 +409,9 @@ class _Learning:
         if not other or self.source.in_folders:
             # A file that has the same path is in the same folder.
             return other
+        if self.source.pictures:
+            # A picture of a task is in no folder.
+            return [i for i in other if part.origins[i] is None]
         ids = [part.ids[i] for i in other]
         examples = self.store.examples
         rows = examples.X[examples.rows(tuple(ids))]
@@ -404,14 +430,23 @@ class _Learning:
             return record_bytes(row)
         return kept if self.source.table is None else record_bytes(cells_of(kept))
 
+    def _check_sync(self, part: LearnBatch) -> None:
+        """What is not in a source that holds a part of something may be in another part."""
+        if self.request.sync and any(part.origins):
+            raise InvalidInput(
+                f"--sync would forget what vanished from {self.source.name!r}, but an export of "
+                f"Label Studio has one project, and the model may have learnt others. Leave it "
+                f"out; to forget a task: knowmore forget MODEL --origin {part.origins[0]}."
+            )
+
     def _check_origins(self, part: LearnBatch) -> None:
         """Files of two folders may have the same names by chance: none is replaced for that."""
         if not self.source.in_folders:
             return
         what = self.source.holds.removesuffix("s")
-        for one in part.ids:
+        for one, given in zip(part.ids, part.origins, strict=True):
             origin = self.held[one].origin
-            if origin != self.origin:
+            if given is None and origin != self.origin:
                 raise RepeatedId(
                     f"The model holds another {what} {one!r}, from {origin!r}. Rename one of "
                     f"them; or, if this is the same folder elsewhere, say --origin {origin}."

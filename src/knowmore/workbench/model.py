@@ -18,6 +18,7 @@ from knowmore.workbench.cells import replace_cells
 from knowmore.workbench.describing import NOTES, Describer, shown, stored_describer, text_of, told
 from knowmore.workbench.sources import (
     TEXT,
+    Holds,
     RecordBlock,
     Source,
     Wanted,
@@ -65,6 +66,12 @@ def describer_of(store: Store) -> Describer | None:
     return stored_describer(store, noted(store))
 
 
+def learnt_kind(store: Store) -> Holds:
+    """What the records of a model are: numbers, unless a describer was settled."""
+    known = noted(store)
+    return next((holds for holds, name in NOTES.items() if name in known), "numbers")
+
+
 def describing(model: Path) -> str:
     """The command that describes new pictures as the model in this file does."""
     return f"knowmore features NEW -o new.npz --like {model}"
@@ -110,13 +117,16 @@ def wanted(
     notes, table = noted(store), store.table
     if table is not None:
         roles = notes.get("label"), notes.get("id")
-        return Wanted(label, id_, table.names, labelled, *roles, gaps, table, text=text)
+        return Wanted(
+            label, id_, table.names, labelled, *roles, gaps, table, holds="cells", text=text
+        )
     # The names come from the first file, or from a table given in Python.
     names = notes["columns"] if "columns" in notes else names_in(store.estimator)
     columns = None if names is None or is_count(names) else tuple(map(str, names))
-    usual = notes.get("label"), notes.get("id")
+    usual, holds = (notes.get("label"), notes.get("id")), learnt_kind(store) if len(store) else None
     usual_text = notes.get("text", TEXT) if "texts" in notes else None
-    return Wanted(label, id_, columns, labelled, *usual, gaps, text=text, usual_text=usual_text)
+    known = label, id_, columns, labelled, *usual, gaps
+    return Wanted(*known, text=text, usual_text=usual_text, holds=holds)
 
 
 def ids_named(
@@ -196,7 +206,9 @@ def labels_of(store: Store, given: Sequence[Any], places: Sequence[str]) -> Arra
     if held is None and len(store):
         (first,) = store.records(store.ids_[:1])
         held = type(first.label)
-    numerals = held is str and all(map(is_numeral, store.status().classes))
+    # Counting the classes takes long.
+    whole = held is str and int in map(type, given)
+    numerals = whole and all(map(is_numeral, store.status().classes))
     return typed(given, places, held, numerals=numerals)
 
 
@@ -263,7 +275,7 @@ def is_numeral(text: Any) -> bool:
 def check_source(store: Store, source: Source) -> None:
     """Raise InvalidInput if the features of a source are not what the model knows."""
     known = noted(store)
-    learnt = next((holds for holds, name in NOTES.items() if name in known), "numbers")
+    learnt = learnt_kind(store)
     # Vectors of pictures may be in a table.
     if learnt == "numbers" and source.holds == "cells" and source.columns == wanted(store).columns:
         # Numbers of columns that have names are cells, too.

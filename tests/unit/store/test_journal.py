@@ -14,7 +14,7 @@ from store_kinds import answers
 from tolerance import tolerance
 
 import knowmore
-from knowmore.errors import UnknownId
+from knowmore.errors import InvalidInput, UnknownId
 from knowmore.store import Store
 
 X = np.arange(12.0).reshape(6, 2)
@@ -99,6 +99,20 @@ def test_an_origin_gives_features_alone(store):
     assert held(store)["one"] == ([0.0, 1.0], "c", "ann", "bob")
     with pytest.raises(UnknownId, match=r"nothing whose origin is 'tue.csv'"):
         store.forget(origin="tue.csv")
+
+
+def test_several_origins_are_forgotten_at_once(store):
+    store.add(X[2:5], list("aba"), ["t1", "t2", "w"], origins=["tue.csv", "tue.csv", "wed.csv"])
+    several = ["tue.csv", "wed.csv", "gone.csv"]
+    assert sorted(store.preview_forget(origin=several).leaving) == ["t1", "t2", "w"]
+    before, entries = len(store), len(store.log())
+    assert store.forget(origin=several).count == 3
+    assert (len(store), len(store.log())) == (before - 3, entries + 1)
+    assert store.verify().ok
+    with pytest.raises(UnknownId, match=r"nothing whose origin is \['tue.csv', 'wed.csv'"):
+        store.forget(origin=several)
+    with pytest.raises(InvalidInput, match=r"^Contributors and origins are strings, but 3 is"):
+        store.forget(origin=3)
 
 
 @pytest.mark.parametrize("kind", [knowmore.GPClassifier, knowmore.LinearGPClassifier])

@@ -39,7 +39,7 @@ _LISTS = (".tar", ".txt")
 _PICTURES = 256
 _KINDS = (
     "a folder of pictures or .txt files, a .tar of pictures, a picture, .csv, .tsv, .parquet, "
-    ".npz, .jsonl, or - for JSON lines on standard input"
+    ".npz, .jsonl, an export of Label Studio in .json, or - for JSON lines on standard input"
 )
 
 
@@ -52,6 +52,7 @@ class Wanted:
     columns : the features that the model knows, in its order; None if it knows no names
     labelled : whether there must be labels
     usual_label, usual_id : what the model calls these columns
+    holds : what the model has learnt; None if it holds nothing
     gaps : whether a cell of a table without a finite number is NaN; else it is an error
     table : the columns that the model knows by their types; None if it has learnt numbers
     options : what the user said of the columns of a new model's table
@@ -70,6 +71,7 @@ class Wanted:
     options: Options = field(default_factory=Options)
     text: str | None = None
     usual_text: str | None = None
+    holds: Holds | None = None
 
     @property
     def texts(self) -> bool:
@@ -91,6 +93,7 @@ class RecordBlock:
     ids : k, or None if the source has none
     contributors : k, each None if it is not known
     places : where each is in the source, for errors: "line 7"
+    origins : k names of where each comes from, if that is not the source; None if none has one
     """
 
     X: Array | Sequence[Picture | str | tuple[Any, ...]]
@@ -98,6 +101,7 @@ class RecordBlock:
     ids: Sequence[Id] | None
     contributors: Sequence[str | None]
     places: Sequence[str]
+    origins: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.places)
@@ -442,6 +446,10 @@ def open_source(word: str, wanted: Wanted, *, streaming: bool = False) -> Source
         from knowmore.workbench.sources.texts import lines_source
 
         return lines_source(path, wanted)
+    if ending == ".json":
+        from knowmore.workbench.sources.label_studio import export_source
+
+        return export_source(path, wanted)
     if ending == ".parquet":
         from knowmore.workbench.sources.arrays import parquet_source
 

@@ -213,6 +213,11 @@ def parsed(text: str, wanted: Wanted) -> Source:
     row = {FEATURES: value} if isinstance(value, list) else value
     if not isinstance(row, dict):
         raise InvalidInput(f"{text!r} is no JSON object. Give names and numbers: {{...}} or [...].")
+    return object_source(name, row, wanted)
+
+
+def object_source(name: str, row: Mapping[str, Any], wanted: Wanted) -> Source:
+    """The only record that a JSON object is."""
     plan = _layout(name, row, wanted)
 
     def blocks(*, as_cells: bool = False) -> Iterator[RecordBlock]:
