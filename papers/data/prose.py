@@ -103,7 +103,7 @@ def glosses() -> Prose:
 
 
 def _different(name: str, pairs: Iterable[tuple[str, str]]) -> Prose:
-    """Each text once."""
+    """Each text once, with its first label."""
     once = dict(reversed([*pairs]))
     texts = [*reversed(once)]
     return Prose(name, texts, np.array([once[text] for text in texts]))
