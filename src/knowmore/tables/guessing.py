@@ -198,7 +198,8 @@ class Guess:
                     f"--category {name}",
                 )
         if len(seen.levels) > max(_LEVELS, _SHARE * n):
-            return f"has {len(seen.levels)} different texts in {n} rows, so they seem to be names or texts"
+            several = f"{len(seen.levels)} different texts in {n} rows"
+            return f"has {several}, so they seem to be names or texts"
         return CategoryColumn(name)
 
     def _date(self, name: str, seen: _Evidence, refuse: Refuse) -> DateColumn:
