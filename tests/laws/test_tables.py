@@ -9,6 +9,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF
 from store_kinds import answers as answers_of
 from tolerance import assert_rounded
 
@@ -19,8 +20,11 @@ from knowmore.store import Store, kinds, past, restore
 from knowmore.tables import Encoding, cells_of
 from knowmore.workbench import LearnOptions, learn, made, make, merge
 
+pd = pytest.importorskip("pandas")
+
 KINDS = ["gp", "linear", "forest", "gp-regression", "lssvm"]
 VERBS = ["learn", "learn", "change", "relabel", "undo", "redo", "forget", "merge", "reopen"]
+VERBS += ["undo", "refuse", "back"]
 NAMES = ["island", "mass", "ringed", "seen"]
 LEVELS = ["Biscoe", "Dream", "Torgersen", "Anvers", "Cormorant", "Palmer"]
 
@@ -100,6 +104,16 @@ def edited(store, held, verb, rng, folder):
         store.refresh()
         store.relabel(some, list(map(float, y)) if "regression" in kind else y)
         return held | new
+    if verb == "refuse":
+        store.refresh()
+        return store.refuse(some[:2]) and {one: held[one] for one in held if one not in some[:2]}
+    if verb == "back":
+        store.refresh()
+        aside = {one.id: (cells_of(one.thumbnail), label(rng, kind)) for one in store.aside()}
+        for one, (_, y) in aside.items():
+            store.relabel(one, float(y) if "regression" in kind else y)
+            return held | {one: aside[one]}
+        return held
     if verb == "merge":
         new, other = new_examples(rng, kind, 12, 6), folder / f"o{rng.integers(10**9)}.km"
         make(other, kind)
@@ -126,6 +140,7 @@ def assert_holds(store, held):
     cells = [cells_of(record.thumbnail) for record in store.records()]
     assert dict(zip(ids, cells, strict=True)) == read
     np.testing.assert_array_equal(store.examples.X, encoding.vectors(cells))
+    assert encoding.covers(cells)
     assert store.status().names == encoding.features
     assert store.notes["columns"] == list(encoding.features)
 
@@ -331,6 +346,76 @@ def test_undo_over_a_new_level_and_redo(tmp_path):
         assert len(past(store, 2).examples) == len(first) + 1
 
 
+def test_what_undo_brings_back_has_its_level(tmp_path):
+    path, first = tmp_path / "m.km", first_examples(np.random.default_rng(1), "gp")
+    back, other = {"z": (["Zanzibar", "", "", ""], "x")}, {"z": (["Dream", "1", "true", ""], "x")}
+    new = {"n": (["Palmer", "2", "true", "2024-01-01"], "y")}
+    with made(path):
+        pass
+    teach(path, table(tmp_path / "t.csv", first | back), origin="t")
+    teach(path, table(tmp_path / "t.csv", other), origin="t")
+    teach(path, table(tmp_path / "t.csv", new), origin="t")
+    with knowmore.open(path) as store:
+        assert "island=Zanzibar" not in store.table.features
+        for held in (first | other, first | back):
+            store.undo()
+            assert_holds(store, held)
+            assert_same(store, refit(store), store.examples.X)
+        assert "island=Zanzibar" in store.table.features
+        for held in (first | other, first | other | new):
+            store.redo()
+            assert_holds(store, held)
+            assert_same(store, refit(store), store.examples.X)
+        assert store.verify().ok
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_put_aside_comes_back_with_its_level(kind, tmp_path):
+    path, first = tmp_path / "m.km", first_examples(np.random.default_rng(1), kind)
+    make(path, kind)
+    y = first[next(iter(first))][1]
+    teach(path, table(tmp_path / "t.csv", first | {"z": (["Zanzibar", "", "", ""], y)}))
+    with knowmore.open(path) as store:
+        store.refuse("z")
+        store.forget(next(iter(first)))
+        assert "island=Zanzibar" not in store.table.features
+        held = {one: first[one] for one in store.ids_.tolist()}
+        store.relabel("z", float(y) if "regression" in kind else y)
+        held |= {"z": (["Zanzibar", "", "", ""], y)}
+        assert_holds(store, held)
+        assert store.verify().ok
+        with Store(fresh_model(store, held, tmp_path)) as fresh:
+            assert fresh.table.columns == store.table.columns
+            assert_same(store, fresh, store.examples.X)
+        store.undo()
+        assert "z" not in store.ids_
+        assert store.verify().ok
+
+
+def test_what_was_put_aside_stays_when_all_others_are_forgotten(tmp_path):
+    path, first = tmp_path / "m.km", first_examples(np.random.default_rng(1), "gp")
+    both = {"z": (["Zanzibar", "", "", ""], "x"), "u": (["Ushuaia", "2", "", ""], "x")}
+    teach(path, table(tmp_path / "t.csv", first | both))
+    with knowmore.open(path) as store:
+        store.refuse(["z", "u"])
+        store.forget(list(first))
+        assert (len(store), store.verify().ok) == (0, True)
+        assert store.table.columns[0].levels == ("Ushuaia", "Zanzibar")
+        assert store.aside_features().shape == (2, len(store.table.features))
+        for level in LEVELS[:3]:
+            assert level.encode() not in path.read_bytes()
+        with pytest.raises(InvalidInput, match="are of another type. Give others of that type"):
+            store.relabel("z", 1)
+        store.relabel("z", "y")
+        assert_holds(store, {"z": (both["z"][0], "y")})
+        store.relabel("u", "x")
+        assert_holds(store, {"z": (both["z"][0], "y"), "u": (both["u"][0], "x")})
+        assert_same(store, refit(store), store.examples.X)
+        assert store.verify().ok
+        store.forget(["z", "u"])
+        assert (store.table, store.verify().ok) == (None, True)
+
+
 def test_numbers_meet_their_first_blank(tmp_path):
     path, source = tmp_path / "m.km", tmp_path / "t.csv"
     lines = ["a,b,label", "1,2,x", "3,4,y", "2,2,x", "4,4,y"]
@@ -353,6 +438,23 @@ def test_numbers_meet_their_first_blank(tmp_path):
         assert store.table.features == ("a", "b")
         assert store.verify().ok
     assert teach(path, source).forgotten_before == 1
+
+
+def test_declared_classes_stay_when_vectors_are_made_anew(tmp_path):
+    path = tmp_path / "m.km"
+    X = pd.DataFrame({"u": [1.0, 3.0, 5.0], "v": [2.0, 4.0, 1.0]}, ["a", "b", "c"])
+    with knowmore.open(path, knowmore.GPClassifier(RBF(), noise=0.1)) as store:
+        store.partial_fit(X, ["x", "y", "x"], classes=["m", "x", "y"])
+    source = tmp_path / "t.csv"
+    source.write_text("id,u,v,label\nd,5,,y\n")
+    teach(path, source)
+    with knowmore.open(path) as store:
+        assert store.classes_.tolist() == ["m", "x", "y"]
+        store.undo()
+        store.redo()
+        store.forget("d")
+        assert store.classes_.tolist() == ["m", "x", "y"]
+        assert store.verify().ok
 
 
 def test_numbers_of_python_meet_their_first_blank(tmp_path):

@@ -16,7 +16,7 @@ from weakref import ref
 
 from sklearn.base import clone
 
-from knowmore._base import Array, Id, a_type, as_ids, check_name, is_mask, number
+from knowmore._base import Array, Id, a_type, as_ids, check_name, is_mask, number, some
 from knowmore.edits import Add
 from knowmore.errors import (
     InvalidInput,
@@ -388,6 +388,12 @@ class Store:
     ) -> Array:
         with self.session.lock, self.session.editing() as work:
             context = work.context
+            if not context.fitted and (aside := work.aside()):
+                raise InvalidInput(
+                    f"The file holds {some(list(aside))}, put aside, and nothing else. Bring one "
+                    f"back, with another label: relabel(). Or forget them: then the model learns "
+                    f"other examples."
+                )
             labels = context.estimator.editable_.labels if context.fitted else None
             names = declared_classes(y, classes, labels)
             given, next_id = context.numbered(X, y, ids, sample_weight)
@@ -454,7 +460,7 @@ class Store:
             names = () if not aside or is_mask(ids) or y is None else as_ids(ids, ordered=True)
             if names and all(one in aside for one in names):
                 labels = [y] * len(names) if isinstance(y, (str, Number)) else y
-                work.bring_back([aside[one] for one in names], labels, contributor)
+                work.bring_back([aside[one] for one in names], labels, contributor, fresh)
                 return self
             change = work.context.relabel(ids, y)
             if change is not None:
@@ -702,7 +708,7 @@ class Store:
     def table(self) -> Encoding | None:
         """How rows of cells become vectors; None if the model has learnt other things."""
         held = self.session.state
-        return table_of(held.facts) if held.index else None
+        return None if held.facts["columns"] is None else table_of(held.facts)
 
     def undo(self) -> Entry:
         """Undo the last edit that is not undone, and return its entry of the journal."""

@@ -127,6 +127,29 @@ def test_without_the_giver_of_its_new_label_it_is_put_aside_again(path):
         assert store.verify().ok
 
 
+@pytest.mark.parametrize("kind", [*KINDS])
+def test_what_was_put_aside_stays_when_all_others_are_forgotten(path, kind):
+    with taught(path, KINDS[kind]) as store:
+        store.refuse(["n3", "n4"])
+        store.forget(store.ids_)
+        np.testing.assert_array_equal(store.aside_features(), X[3:5])
+        words = r"^The file holds 'n3', 'n4', put aside, and nothing else. Bring one back, with"
+        with pytest.raises(InvalidInput, match=words):
+            store.add(np.ones((2, 3)), ["a", "b"])
+        with Store(path) as again:
+            again.relabel("n3", "c")
+            assert again.verify().ok
+        store.relabel("n4", "b")
+        assert store.ids_.tolist() == ["n3", "n4"]
+        with Store(path.with_name("fresh.km"), KINDS[kind]) as fresh:
+            fresh.add(X[3:4], ["c"])
+            fresh.add(X[4:5], ["b"])
+            assert_rounded(store.decision_function(X), fresh.decision_function(X), 10_000)
+        assert store.verify().ok
+        store.forget(store.ids_)
+        store.add(np.ones((2, 3)), ["a", "b"])
+
+
 def test_the_last_examples_stay(path):
     with taught(path) as store:
         with pytest.raises(InvalidInput, match=r"^Without these examples the model would hold"):
