@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,10 @@ from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.estimators import unnamed
 from knowmore.store import Store, kinds, past, restore
 from knowmore.tables import Encoding, cells_of
-from knowmore.workbench import LearnOptions, learn, made, make, merge
+from knowmore.workbench import LearnOptions, learn, made, make, merge, wanted
+from knowmore.workbench.cells import add_cells, replace_cells
+from knowmore.workbench.learning import learn_source
+from knowmore.workbench.sources import open_source
 
 pd = pytest.importorskip("pandas")
 
@@ -404,7 +408,7 @@ def test_what_was_put_aside_stays_when_all_others_are_forgotten(tmp_path):
         assert store.aside_features().shape == (2, len(store.table.features))
         for level in LEVELS[:3]:
             assert level.encode() not in path.read_bytes()
-        with pytest.raises(InvalidInput, match="are of another type. Give others of that type"):
+        with pytest.raises(InvalidInput, match=r"are of another type. Give others of that"):
             store.relabel("z", 1)
         store.relabel("z", "y")
         assert_holds(store, {"z": (both["z"][0], "y")})
@@ -513,6 +517,67 @@ def test_another_process_follows_an_encoding(tmp_path):
             np.testing.assert_array_equal(
                 answers(reader, reader.examples.X), answers(writer, writer.examples.X)
             )
+
+
+def test_another_process_teaches_a_level_before_an_edit(tmp_path):
+    path, held = tmp_path / "m.km", first_examples(np.random.default_rng(0), "gp")
+    teach(path, table(tmp_path / "t.csv", held))
+    edits = [
+        lambda store, k: add_cells(store, [(f"new{k}", None, True, None)], ["x"]),
+        lambda store, k: add_cells(store, [("Dream", None, True, None)], ["x"]),
+        lambda store, k: replace_cells(store, next(iter(held)), (f"new{k}", 1.0, True, None), None),
+    ]
+    for k, edit in enumerate(edits):
+        with Store(path) as store:
+            new = {f"n{k}": ([f"other{k}", "", "", ""], "y")}
+            teach(path, table(tmp_path / "n.csv", new), origin="n")
+            edit(store, k)
+            assert f"island=other{k}" in store.table.features
+            assert store.table.covers(store.cells())
+            assert store.verify().ok
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_another_process_teaches_while_a_table_is_read(first, tmp_path):
+    path, rng = tmp_path / "m.km", np.random.default_rng(0)
+    held, theirs = first_examples(rng, "gp"), {"n": (["Zanzibar", "", "", ""], "y")}
+    mine = new_examples(rng, "gp", 6, 5) | {"m": (["Palmer", "", "true", ""], "x")}
+    make(path, "gp")
+    if first:
+        teach(path, table(tmp_path / "t.csv", held))
+    else:
+        theirs |= held
+    other = table(tmp_path / "n.csv", theirs)
+    with Store(path) as store:
+        name = str(table(tmp_path / "m.csv", mine))
+        learn_source(store, slow_source(store, name, other), LearnOptions(path, name))
+        assert_holds(store, (held if first else {}) | theirs | mine)
+        assert store.verify().ok
+
+
+def slow_source(store, name, other):
+    """The cells of a table; before its rows come, another process teaches another table."""
+    source = open_source(name, wanted(store))
+    source = source if source.table is not None else source.cells()
+
+    def blocks():
+        teach(store.path, other, origin="n")
+        yield from source.blocks()
+
+    return replace(source, blocks=blocks)
+
+
+def test_another_process_teaches_other_columns_while_a_table_is_read(tmp_path):
+    path, other = tmp_path / "m.km", tmp_path / "other.csv"
+    make(path, "gp")
+    other.write_text("colour,label\nred,x\nblue,y\n")
+    name = str(table(tmp_path / "t.csv", first_examples(np.random.default_rng(0), "gp")))
+    with Store(path) as store:
+        source = slow_source(store, name, other)
+        with pytest.raises(InvalidInput, match=r"other columns while .*t.csv' was read. Learn it"):
+            learn_source(store, source, LearnOptions(path, name))
+        assert store.table.features == ("colour=blue", "colour=red")
+        assert (len(store), store.verify().ok) == (2, True)
 
 
 def test_vectors_without_cells_are_refused(tmp_path):
