@@ -270,6 +270,21 @@ def test_a_forgotten_blank_and_a_forgotten_number_move_the_fill(tmp_path):
         assert store.verify().ok
 
 
+def test_a_forget_leaves_no_count_of_the_rows_of_then(tmp_path):
+    path, source = tmp_path / "m.km", tmp_path / "t.csv"
+    rows = [f"e{i},{'PQ'[i % 2]},Name{i},{'xy'[i // 2 % 2]}" for i in range(20)]
+    source.write_text("\n".join(["id,c,name,label", *rows]))
+    assert "20 different texts in 20 rows" in teach(path, source).left_out["name"]
+    with knowmore.open(path) as store:
+        assert b"20 different texts" in path.read_bytes()
+        store.forget([f"e{i}" for i in range(8, 20)])
+        assert store.table.left_out == {"name": "did not count in the first table"}
+        assert store.verify().ok
+    assert b"20 different texts" not in path.read_bytes()
+    # The column is known, and does not count.
+    assert teach(path, source).forgotten_before == 12
+
+
 def test_a_table_of_nothing_keeps_no_level(tmp_path):
     path = tmp_path / "m.km"
     teach(path, table(tmp_path / "t.csv", first_examples(np.random.default_rng(0), "gp")))

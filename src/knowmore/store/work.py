@@ -58,6 +58,8 @@ from knowmore.store.journal import (
 )
 from knowmore.tables import Encoding, json_of
 
+# Why a column does not count, once rows are forgotten that had told it.
+_LEFT_OUT: Final = "did not count in the first table"
 # Fits the live ones of some versions from scratch, with the settings of these facts.
 Fresh = Callable[[File, dict[str, Any], Sequence[Version]], tuple[Any, Examples]]
 
@@ -364,7 +366,9 @@ class FileEdit:
         chosen = None
         if left:
             chosen = table.chosen(cells_with(self.file, facts, (one.vector for one in left)))
-        if chosen is not None and chosen != table and anew:
+            # The reasons count rows of the first table.
+            chosen = replace(chosen, left_out=dict.fromkeys(table.left_out, _LEFT_OUT))
+        if chosen is not None and chosen.columns != table.columns and anew:
             self._write_encoding(chosen)
         else:
             notes = facts["notes"] | notes_of(chosen)
