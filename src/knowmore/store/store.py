@@ -64,6 +64,7 @@ from knowmore.store.work import (
     all_examples,
     contributors,
     examples_of,
+    live_versions,
     records,
     records_of,
     status,
@@ -922,7 +923,7 @@ def encoded(
     X, columns = table.vectors(cells), (examples.labels, examples.weights, examples.serials)
     after = Examples.restored(examples.names, X, *columns, examples.next_id)
     unfitted = kinds.blank(estimator)
-    kinds.set_columns(unfitted, columns_of(table))
+    kinds.set_columns(unfitted, kinds.columns(estimator) | columns_of(table))
     return kinds.chosen_by(unfitted, after), after
 
 
@@ -989,10 +990,17 @@ def past(store: Store, number: int) -> Past:
         versions = _versions_at(file, number)
         if not any(version.live for version in versions):
             return Past(None, None)
-        encoded = number <= facts.get(ENCODED, 0)
-        if encoded or any(row[0] > number and row[2] in FORGETS for row in rows):
+        other_columns = number <= facts.get(ENCODED, 0)
+        if other_columns or any(row[0] > number and row[2] in FORGETS for row in rows):
             facts["state"] = None
-        return Past(*fresh(file, facts, versions))
+        then, table = fresh(file, facts, versions), table_of(facts)
+        if table is not None:
+            facts |= {"columns": kinds.columns(then[0])}
+            cells = cells_with(file, facts, (one.vector for one in live_versions(versions)))
+            if not table.covers(cells):
+                # Levels that nothing held has now.
+                then = encoded(*then, cells, table.chosen(cells))
+        return Past(*then)
 
 
 def _settings(rows: list[Any], number: int, position: int) -> dict[str, Any]:
