@@ -316,6 +316,17 @@ def test_another_table_after_all_was_undone(tmp_path):
         assert store.verify().ok
 
 
+def test_numbers_after_a_table_was_undone(tmp_path):
+    path = tmp_path / "m.km"
+    teach(path, table(tmp_path / "t.csv", first_examples(np.random.default_rng(0), "gp")))
+    with knowmore.open(path) as store:
+        store.undo()
+        store.add([[1.0, 2.0], [3.0, 4.0]], ["x", "y"])
+        assert (store.table, store.notes["table"], len(store)) == (None, None, 2)
+        assert store.verify().ok
+    assert b"Biscoe" not in path.read_bytes()
+
+
 def test_a_copy_takes_the_place_of_a_table(tmp_path):
     path, copy = tmp_path / "m.km", tmp_path / "copy.km"
     first = first_examples(np.random.default_rng(0), "gp")

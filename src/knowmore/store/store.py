@@ -473,7 +473,7 @@ class Store:
 
         They are put aside: the model is the one of all others, and the file keeps them, with the
         labels that were refused. `relabel` brings them back with other labels, `undo` with these,
-        and `forget` erases them. It is an entry of the journal.
+        and `forget` erases them. It is an entry of the journal, of its own.
 
         Examples
         --------
@@ -487,6 +487,7 @@ class Store:
         (2, {'b': ['daisy']}, ['b'])
         >>> folder.cleanup()
         """
+        _check_alone(self.session, "refuse", "its entry says whose labels were refused")
         with self.session.lock, self.session.editing() as work:
             if chosen := work.context.chosen(ids):
                 work.put_aside(chosen)
@@ -878,13 +879,19 @@ def _check_kind(path: Path, facts: dict[str, Any], estimator: Any) -> None:
         )
 
 
-def _check_alone(session: Session, verb: str) -> None:
-    """Raise InvalidInput for a verb that cannot be part of another edit."""
-    if session.block is not None:
-        raise InvalidInput(
-            f"{verb}() cannot be one of several edits that are made together: what they do can "
-            f"be undone as a whole. Call it after the block of together()."
-        )
+def _check_alone(
+    session: Session, verb: str, why: str = "what they do can be undone as a whole"
+) -> None:
+    """Raise InvalidInput for a verb that cannot be part of another edit.
+
+    A block of another thread ends first.
+    """
+    with session.lock:
+        if session.block is not None:
+            raise InvalidInput(
+                f"{verb}() cannot be one of several edits that are made together: {why}. Call it "
+                f"after the block of together()."
+            )
 
 
 def _snapshot(store: Store) -> tuple[Any, Examples, list[Record]]:

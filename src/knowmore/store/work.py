@@ -31,6 +31,7 @@ from knowmore.store import kinds
 from knowmore.store.cache import FactorCache, drop_memos, write_arrays, write_sums
 from knowmore.store.cells import (
     ENCODED,
+    TABLE,
     cells_in,
     cells_with,
     check_cells,
@@ -217,6 +218,11 @@ class FileEdit:
         journal, vectors = self.journal, [v.vector for v in before]
         journal.begin(verb, len(ids))
         rows = journal.take("row", len(ids))
+        if not self.held.index and all(one is None for one in blobs[1]):
+            # Numbers: a table whose examples were all undone has no say.
+            facts = self.after.facts
+            stale = notes_of(None) if TABLE in facts["notes"] else {}
+            self.after = replace(self.after, facts=facts | {"notes": facts["notes"] | stale})
         if not isinstance(edit, Relabel):
             check_cells(self.after.facts, edit.X, blobs[1])
             data = vector_blobs(edit.X, kinds.columns(estimator)["width"], given)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event, Thread
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
@@ -148,6 +150,38 @@ def test_what_was_put_aside_stays_when_all_others_are_forgotten(path, kind):
         assert store.verify().ok
         store.forget(store.ids_)
         store.add(np.ones((2, 3)), ["a", "b"])
+
+
+def test_it_is_an_edit_of_its_own(path):
+    with taught(path) as store:
+        words = r"^refuse\(\) cannot be one of several edits that are made together: its entry says"
+        with pytest.raises(InvalidInput, match=words), store.together("correct"):
+            store.refuse("n3")
+        assert (len(store), store.refused(), len(store.log())) == (40, {}, 1)
+
+
+def test_it_waits_for_the_block_of_another_thread(path):
+    with taught(path) as store:
+        begun, result = Event(), []
+
+        def other():
+            begun.wait()
+            for verb in (lambda: store.refuse("n3"), store.undo, lambda: store.forget("n5")):
+                try:
+                    verb()
+                except InvalidInput as error:
+                    result.append(error)
+
+        thread = Thread(target=other)
+        thread.start()
+        with store.together("correct"):
+            store.relabel("n4", "c")
+            begun.set()
+            thread.join(0.2)
+            store.relabel("n6", "c")
+        thread.join()
+        assert result == []
+        assert [one.verb for one in store.log()] == ["add", "correct", "forget"]
 
 
 def test_the_last_examples_stay(path):
