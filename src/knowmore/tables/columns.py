@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from math import isfinite
 from statistics import median_high, median_low
 from typing import Any, ClassVar, Final, Self, final
@@ -154,7 +155,12 @@ class CategoryColumn:
 
     def covers(self, cell: Cell) -> bool:
         """Whether a cell has a feature of its own: a new level has none."""
-        return self.blank if cell is None else cell in self.levels
+        return self.blank if cell is None else cell in self._places
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        """The place of each level."""
+        return {level: j for j, level in enumerate(self.levels)}
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -163,7 +169,7 @@ class CategoryColumn:
 
     def values(self, cells: Sequence[Any]) -> Array:
         """The features (n, levels) of cells."""
-        at = {level: j for j, level in enumerate(self.levels)}
+        at = self._places
         found = np.zeros((len(cells), len(at)))
         for i, one in enumerate(cells):
             if one in at:
