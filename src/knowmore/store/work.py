@@ -310,7 +310,9 @@ class FileEdit:
 
         The columns stay those that the model had before all others were forgotten.
         """
-        facts, labels = self.held.facts, change.edit.labels
+        facts, edit = self.held.facts, change.edit
+        assert isinstance(edit, Add)
+        labels = edit.labels
         if kinds.label_type(labels) != facts["labels"]:
             raise InvalidInput(
                 "The labels that were refused are of another type. Give others of that type."
