@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import RBF
 from store_kinds import answers as answers_of
 from tolerance import assert_rounded
 
@@ -17,10 +19,16 @@ from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.estimators import unnamed
 from knowmore.store import Store, kinds, past, restore
 from knowmore.tables import Encoding, cells_of
-from knowmore.workbench import LearnOptions, learn, made, make, merge
+from knowmore.workbench import LearnOptions, learn, made, make, merge, wanted
+from knowmore.workbench.cells import add_cells, replace_cells
+from knowmore.workbench.learning import learn_source
+from knowmore.workbench.sources import open_source
+
+pd = pytest.importorskip("pandas")
 
 KINDS = ["gp", "linear", "forest", "gp-regression", "lssvm"]
 VERBS = ["learn", "learn", "change", "relabel", "undo", "redo", "forget", "merge", "reopen"]
+VERBS += ["undo", "refuse", "back"]
 NAMES = ["island", "mass", "ringed", "seen"]
 LEVELS = ["Biscoe", "Dream", "Torgersen", "Anvers", "Cormorant", "Palmer"]
 
@@ -100,6 +108,16 @@ def edited(store, held, verb, rng, folder):
         store.refresh()
         store.relabel(some, list(map(float, y)) if "regression" in kind else y)
         return held | new
+    if verb == "refuse":
+        store.refresh()
+        return store.refuse(some[:2]) and {one: held[one] for one in held if one not in some[:2]}
+    if verb == "back":
+        store.refresh()
+        aside = {one.id: (cells_of(one.thumbnail), label(rng, kind)) for one in store.aside()}
+        for one, (_, y) in aside.items():
+            store.relabel(one, float(y) if "regression" in kind else y)
+            return held | {one: aside[one]}
+        return held
     if verb == "merge":
         new, other = new_examples(rng, kind, 12, 6), folder / f"o{rng.integers(10**9)}.km"
         make(other, kind)
@@ -115,6 +133,10 @@ def edited(store, held, verb, rng, folder):
     return {one: each for one, each in held.items() if one not in some}
 
 
+def journal(store):
+    return [(entry.number, entry.undone) for entry in store.log()]
+
+
 def assert_holds(store, held):
     """Does the file hold these cells and labels, with vectors that follow from the cells?"""
     assert set(store.ids_.tolist()) == set(held)
@@ -126,6 +148,7 @@ def assert_holds(store, held):
     cells = [cells_of(record.thumbnail) for record in store.records()]
     assert dict(zip(ids, cells, strict=True)) == read
     np.testing.assert_array_equal(store.examples.X, encoding.vectors(cells))
+    assert encoding.covers(cells)
     assert store.status().names == encoding.features
     assert store.notes["columns"] == list(encoding.features)
 
@@ -155,7 +178,7 @@ def fresh_model(store, held, folder):
     path = folder / "fresh.km"
     path.unlink(missing_ok=True)
     make(path, store.kind)
-    ordered = {one: held[one] for one in store.ids_.tolist()}
+    ordered = {one: held[one] for one in store.ids_.tolist() if one in held}
     teach(path, table(folder / "fresh.csv", ordered))
     return path
 
@@ -186,12 +209,12 @@ def test_after_any_history_a_table_equals_a_fresh_one(kind, seed, tmp_path):
                 states.append(held)
                 held = redone.pop()
         elif held:
-            before, entries = held, len(store.log())
+            before, entries = held, journal(store)
             held = edited(store, held, verb, rng, folder)
             if verb == "forget":
                 states.clear()
                 redone.clear()
-            elif len(store.log()) != entries or redone:
+            elif journal(store) != entries:
                 states.append(before)
                 redone.clear()
         store.refresh()
@@ -251,6 +274,21 @@ def test_a_forgotten_blank_and_a_forgotten_number_move_the_fill(tmp_path):
         assert store.verify().ok
 
 
+def test_a_forget_leaves_no_count_of_the_rows_of_then(tmp_path):
+    path, source = tmp_path / "m.km", tmp_path / "t.csv"
+    rows = [f"e{i},{'PQ'[i % 2]},Name{i},{'xy'[i // 2 % 2]}" for i in range(20)]
+    source.write_text("\n".join(["id,c,name,label", *rows]))
+    assert "20 different texts in 20 rows" in teach(path, source).left_out["name"]
+    with knowmore.open(path) as store:
+        assert b"20 different texts" in path.read_bytes()
+        store.forget([f"e{i}" for i in range(8, 20)])
+        assert store.table.left_out == {"name": "did not count in the first table"}
+        assert store.verify().ok
+    assert b"20 different texts" not in path.read_bytes()
+    # The column is known, and does not count.
+    assert teach(path, source).forgotten_before == 12
+
+
 def test_a_table_of_nothing_keeps_no_level(tmp_path):
     path = tmp_path / "m.km"
     teach(path, table(tmp_path / "t.csv", first_examples(np.random.default_rng(0), "gp")))
@@ -276,6 +314,17 @@ def test_another_table_after_all_was_undone(tmp_path):
         store.refresh()
         assert store.table.features == ("colour=blue", "colour=red")
         assert store.verify().ok
+
+
+def test_numbers_after_a_table_was_undone(tmp_path):
+    path = tmp_path / "m.km"
+    teach(path, table(tmp_path / "t.csv", first_examples(np.random.default_rng(0), "gp")))
+    with knowmore.open(path) as store:
+        store.undo()
+        store.add([[1.0, 2.0], [3.0, 4.0]], ["x", "y"])
+        assert (store.table, store.notes["table"], len(store)) == (None, None, 2)
+        assert store.verify().ok
+    assert b"Biscoe" not in path.read_bytes()
 
 
 def test_a_copy_takes_the_place_of_a_table(tmp_path):
@@ -331,6 +380,82 @@ def test_undo_over_a_new_level_and_redo(tmp_path):
         assert len(past(store, 2).examples) == len(first) + 1
 
 
+def test_what_undo_brings_back_has_its_level(tmp_path):
+    path, first = tmp_path / "m.km", first_examples(np.random.default_rng(1), "gp")
+    back, other = {"z": (["Zanzibar", "", "", ""], "x")}, {"z": (["Dream", "1", "true", ""], "x")}
+    new = {"n": (["Palmer", "2", "true", "2024-01-01"], "y")}
+    with made(path):
+        pass
+    teach(path, table(tmp_path / "t.csv", first | back), origin="t")
+    teach(path, table(tmp_path / "t.csv", other), origin="t")
+    teach(path, table(tmp_path / "t.csv", new), origin="t")
+    with knowmore.open(path) as store:
+        assert "island=Zanzibar" not in store.table.features
+        then = past(store, 1)
+        assert "island=Zanzibar" in then.estimator.feature_names_in_
+        with Store(fresh_model(store, first | back, tmp_path)) as fresh:
+            np.testing.assert_array_equal(then.examples.X, fresh.examples.X)
+            X = fresh.examples.X
+            assert_rounded(answers(then.estimator, X), answers(fresh, X), 2e5, 1.0)
+        for held in (first | other, first | back):
+            store.undo()
+            assert_holds(store, held)
+            assert_same(store, refit(store), store.examples.X)
+        assert "island=Zanzibar" in store.table.features
+        for held in (first | other, first | other | new):
+            store.redo()
+            assert_holds(store, held)
+            assert_same(store, refit(store), store.examples.X)
+        assert store.verify().ok
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_put_aside_comes_back_with_its_level(kind, tmp_path):
+    path, first = tmp_path / "m.km", first_examples(np.random.default_rng(1), kind)
+    make(path, kind)
+    y = first[next(iter(first))][1]
+    teach(path, table(tmp_path / "t.csv", first | {"z": (["Zanzibar", "", "", ""], y)}))
+    with knowmore.open(path) as store:
+        store.refuse("z")
+        store.forget(next(iter(first)))
+        assert "island=Zanzibar" not in store.table.features
+        held = {one: first[one] for one in store.ids_.tolist()}
+        store.relabel("z", float(y) if "regression" in kind else y)
+        held |= {"z": (["Zanzibar", "", "", ""], y)}
+        assert_holds(store, held)
+        assert store.verify().ok
+        with Store(fresh_model(store, held, tmp_path)) as fresh:
+            assert fresh.table.columns == store.table.columns
+            assert_same(store, fresh, store.examples.X)
+        store.undo()
+        assert "z" not in store.ids_
+        assert store.verify().ok
+
+
+def test_what_was_put_aside_stays_when_all_others_are_forgotten(tmp_path):
+    path, first = tmp_path / "m.km", first_examples(np.random.default_rng(1), "gp")
+    both = {"z": (["Zanzibar", "", "", ""], "x"), "u": (["Ushuaia", "2", "", ""], "x")}
+    teach(path, table(tmp_path / "t.csv", first | both))
+    with knowmore.open(path) as store:
+        store.refuse(["z", "u"])
+        store.forget(list(first))
+        assert (len(store), store.verify().ok) == (0, True)
+        assert store.table.columns[0].levels == ("Ushuaia", "Zanzibar")
+        assert store.aside_features().shape == (2, len(store.table.features))
+        for level in LEVELS[:3]:
+            assert level.encode() not in path.read_bytes()
+        with pytest.raises(InvalidInput, match=r"are of another type. Give others of that"):
+            store.relabel("z", 1)
+        store.relabel("z", "y")
+        assert_holds(store, {"z": (both["z"][0], "y")})
+        store.relabel("u", "x")
+        assert_holds(store, {"z": (both["z"][0], "y"), "u": (both["u"][0], "x")})
+        assert_same(store, refit(store), store.examples.X)
+        assert store.verify().ok
+        store.forget(["z", "u"])
+        assert (store.table, store.verify().ok) == (None, True)
+
+
 def test_numbers_meet_their_first_blank(tmp_path):
     path, source = tmp_path / "m.km", tmp_path / "t.csv"
     lines = ["a,b,label", "1,2,x", "3,4,y", "2,2,x", "4,4,y"]
@@ -353,6 +478,38 @@ def test_numbers_meet_their_first_blank(tmp_path):
         assert store.table.features == ("a", "b")
         assert store.verify().ok
     assert teach(path, source).forgotten_before == 1
+
+
+def test_declared_classes_stay_when_vectors_are_made_anew(tmp_path):
+    path = tmp_path / "m.km"
+    X = pd.DataFrame({"u": [1.0, 3.0, 5.0], "v": [2.0, 4.0, 1.0]}, ["a", "b", "c"])
+    with knowmore.open(path, knowmore.GPClassifier(RBF(), noise=0.1)) as store:
+        store.partial_fit(X, ["x", "y", "x"], classes=["m", "x", "y"])
+    source = tmp_path / "t.csv"
+    source.write_text("id,u,v,label\nd,5,,y\n")
+    teach(path, source)
+    with knowmore.open(path) as store:
+        assert store.classes_.tolist() == ["m", "x", "y"]
+        store.undo()
+        store.redo()
+        store.forget("d")
+        assert store.classes_.tolist() == ["m", "x", "y"]
+        assert store.verify().ok
+    # Of another model, whose encoding becomes another one to merge it, too.
+    other = tmp_path / "o.km"
+    with knowmore.open(other, knowmore.GPClassifier(RBF(), noise=0.1)) as store:
+        X = pd.DataFrame({"u": [1.0], "v": [3.0]}, ["k"])
+        store.add(X, ["x"])
+        source.write_text("id,u,v,label\ne,,,y\n")
+        teach(other, source)
+        store.refresh()
+        store.forget("k")
+    source.write_text("id,u,v,label\nf,5,,y\n")
+    teach(path, source)
+    with Store(other) as store:
+        store.merge(path)
+        assert store.classes_.tolist() == ["m", "x", "y"]
+        assert store.verify().ok
 
 
 def test_numbers_of_python_meet_their_first_blank(tmp_path):
@@ -411,6 +568,67 @@ def test_another_process_follows_an_encoding(tmp_path):
             np.testing.assert_array_equal(
                 answers(reader, reader.examples.X), answers(writer, writer.examples.X)
             )
+
+
+def test_another_process_teaches_a_level_before_an_edit(tmp_path):
+    path, held = tmp_path / "m.km", first_examples(np.random.default_rng(0), "gp")
+    teach(path, table(tmp_path / "t.csv", held))
+    edits = [
+        lambda store, k: add_cells(store, [(f"new{k}", None, True, None)], ["x"]),
+        lambda store, k: add_cells(store, [("Dream", None, True, None)], ["x"]),
+        lambda store, k: replace_cells(store, next(iter(held)), (f"new{k}", 1.0, True, None), None),
+    ]
+    for k, edit in enumerate(edits):
+        with Store(path) as store:
+            new = {f"n{k}": ([f"other{k}", "", "", ""], "y")}
+            teach(path, table(tmp_path / "n.csv", new), origin="n")
+            edit(store, k)
+            assert f"island=other{k}" in store.table.features
+            assert store.table.covers(store.cells())
+            assert store.verify().ok
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_another_process_teaches_while_a_table_is_read(first, tmp_path):
+    path, rng = tmp_path / "m.km", np.random.default_rng(0)
+    held, theirs = first_examples(rng, "gp"), {"n": (["Zanzibar", "", "", ""], "y")}
+    mine = new_examples(rng, "gp", 6, 5) | {"m": (["Palmer", "", "true", ""], "x")}
+    make(path, "gp")
+    if first:
+        teach(path, table(tmp_path / "t.csv", held))
+    else:
+        theirs |= held
+    other = table(tmp_path / "n.csv", theirs)
+    with Store(path) as store:
+        name = str(table(tmp_path / "m.csv", mine))
+        learn_source(store, slow_source(store, name, other), LearnOptions(path, name))
+        assert_holds(store, (held if first else {}) | theirs | mine)
+        assert store.verify().ok
+
+
+def slow_source(store, name, other):
+    """The cells of a table; before its rows come, another process teaches another table."""
+    source = open_source(name, wanted(store))
+    source = source if source.table is not None else source.cells()
+
+    def blocks():
+        teach(store.path, other, origin="n")
+        yield from source.blocks()
+
+    return replace(source, blocks=blocks)
+
+
+def test_another_process_teaches_other_columns_while_a_table_is_read(tmp_path):
+    path, other = tmp_path / "m.km", tmp_path / "other.csv"
+    make(path, "gp")
+    other.write_text("colour,label\nred,x\nblue,y\n")
+    name = str(table(tmp_path / "t.csv", first_examples(np.random.default_rng(0), "gp")))
+    with Store(path) as store:
+        source = slow_source(store, name, other)
+        with pytest.raises(InvalidInput, match=r"other columns while .*t.csv' was read. Learn it"):
+            learn_source(store, source, LearnOptions(path, name))
+        assert store.table.features == ("colour=blue", "colour=red")
+        assert (len(store), store.verify().ok) == (2, True)
 
 
 def test_vectors_without_cells_are_refused(tmp_path):

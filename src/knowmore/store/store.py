@@ -16,7 +16,7 @@ from weakref import ref
 
 from sklearn.base import clone
 
-from knowmore._base import Array, Id, a_type, as_ids, check_name, is_mask, number
+from knowmore._base import Array, Id, a_type, as_ids, check_name, is_mask, number, some
 from knowmore.edits import Add
 from knowmore.errors import (
     InvalidInput,
@@ -64,6 +64,7 @@ from knowmore.store.work import (
     all_examples,
     contributors,
     examples_of,
+    live_versions,
     records,
     records_of,
     status,
@@ -388,6 +389,12 @@ class Store:
     ) -> Array:
         with self.session.lock, self.session.editing() as work:
             context = work.context
+            if not context.fitted and (aside := work.aside()):
+                raise InvalidInput(
+                    f"The file holds {some(list(aside))}, put aside, and nothing else. Bring one "
+                    f"back, with another label: relabel(). Or forget them: then the model learns "
+                    f"other examples."
+                )
             labels = context.estimator.editable_.labels if context.fitted else None
             names = declared_classes(y, classes, labels)
             given, next_id = context.numbered(X, y, ids, sample_weight)
@@ -454,7 +461,7 @@ class Store:
             names = () if not aside or is_mask(ids) or y is None else as_ids(ids, ordered=True)
             if names and all(one in aside for one in names):
                 labels = [y] * len(names) if isinstance(y, (str, Number)) else y
-                work.bring_back([aside[one] for one in names], labels, contributor)
+                work.bring_back([aside[one] for one in names], labels, contributor, fresh)
                 return self
             change = work.context.relabel(ids, y)
             if change is not None:
@@ -466,7 +473,7 @@ class Store:
 
         They are put aside: the model is the one of all others, and the file keeps them, with the
         labels that were refused. `relabel` brings them back with other labels, `undo` with these,
-        and `forget` erases them. It is an entry of the journal.
+        and `forget` erases them. It is an entry of the journal, of its own.
 
         Examples
         --------
@@ -480,6 +487,7 @@ class Store:
         (2, {'b': ['daisy']}, ['b'])
         >>> folder.cleanup()
         """
+        _check_alone(self.session, "refuse", "its entry says whose labels were refused")
         with self.session.lock, self.session.editing() as work:
             if chosen := work.context.chosen(ids):
                 work.put_aside(chosen)
@@ -702,7 +710,7 @@ class Store:
     def table(self) -> Encoding | None:
         """How rows of cells become vectors; None if the model has learnt other things."""
         held = self.session.state
-        return table_of(held.facts) if held.index else None
+        return None if held.facts["columns"] is None else table_of(held.facts)
 
     def undo(self) -> Entry:
         """Undo the last edit that is not undone, and return its entry of the journal."""
@@ -871,13 +879,19 @@ def _check_kind(path: Path, facts: dict[str, Any], estimator: Any) -> None:
         )
 
 
-def _check_alone(session: Session, verb: str) -> None:
-    """Raise InvalidInput for a verb that cannot be part of another edit."""
-    if session.block is not None:
-        raise InvalidInput(
-            f"{verb}() cannot be one of several edits that are made together: what they do can "
-            f"be undone as a whole. Call it after the block of together()."
-        )
+def _check_alone(
+    session: Session, verb: str, why: str = "what they do can be undone as a whole"
+) -> None:
+    """Raise InvalidInput for a verb that cannot be part of another edit.
+
+    A block of another thread ends first.
+    """
+    with session.lock:
+        if session.block is not None:
+            raise InvalidInput(
+                f"{verb}() cannot be one of several edits that are made together: {why}. Call it "
+                f"after the block of together()."
+            )
 
 
 def _snapshot(store: Store) -> tuple[Any, Examples, list[Record]]:
@@ -916,7 +930,7 @@ def encoded(
     X, columns = table.vectors(cells), (examples.labels, examples.weights, examples.serials)
     after = Examples.restored(examples.names, X, *columns, examples.next_id)
     unfitted = kinds.blank(estimator)
-    kinds.set_columns(unfitted, columns_of(table))
+    kinds.set_columns(unfitted, kinds.columns(estimator) | columns_of(table))
     return kinds.chosen_by(unfitted, after), after
 
 
@@ -983,10 +997,17 @@ def past(store: Store, number: int) -> Past:
         versions = _versions_at(file, number)
         if not any(version.live for version in versions):
             return Past(None, None)
-        encoded = number <= facts.get(ENCODED, 0)
-        if encoded or any(row[0] > number and row[2] in FORGETS for row in rows):
+        other_columns = number <= facts.get(ENCODED, 0)
+        if other_columns or any(row[0] > number and row[2] in FORGETS for row in rows):
             facts["state"] = None
-        return Past(*fresh(file, facts, versions))
+        then, table = fresh(file, facts, versions), table_of(facts)
+        if table is not None:
+            facts |= {"columns": kinds.columns(then[0])}
+            cells = cells_with(file, facts, (one.vector for one in live_versions(versions)))
+            if not table.covers(cells):
+                # Levels that nothing held has now.
+                then = encoded(*then, cells, table.chosen(cells))
+        return Past(*then)
 
 
 def _settings(rows: list[Any], number: int, position: int) -> dict[str, Any]:

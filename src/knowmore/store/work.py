@@ -31,6 +31,7 @@ from knowmore.store import kinds
 from knowmore.store.cache import FactorCache, drop_memos, write_arrays, write_sums
 from knowmore.store.cells import (
     ENCODED,
+    TABLE,
     cells_in,
     cells_with,
     check_cells,
@@ -58,6 +59,8 @@ from knowmore.store.journal import (
 )
 from knowmore.tables import Encoding, json_of
 
+# Why a column does not count, once rows are forgotten that had told it.
+_LEFT_OUT: Final = "did not count in the first table"
 # Fits the live ones of some versions from scratch, with the settings of these facts.
 Fresh = Callable[[File, dict[str, Any], Sequence[Version]], tuple[Any, Examples]]
 
@@ -215,6 +218,11 @@ class FileEdit:
         journal, vectors = self.journal, [v.vector for v in before]
         journal.begin(verb, len(ids))
         rows = journal.take("row", len(ids))
+        if not self.held.index and all(one is None for one in blobs[1]):
+            # Numbers: a table whose examples were all undone has no say.
+            facts = self.after.facts
+            stale = notes_of(None) if TABLE in facts["notes"] else {}
+            self.after = replace(self.after, facts=facts | {"notes": facts["notes"] | stale})
         if not isinstance(edit, Relabel):
             check_cells(self.after.facts, edit.X, blobs[1])
             data = vector_blobs(edit.X, kinds.columns(estimator)["width"], given)
@@ -276,8 +284,14 @@ class FileEdit:
         last = {kinds.read_id(one.id): one for one in self.journal.refused()}
         return {one: version for one, version in last.items() if one not in self.held.index}
 
-    def bring_back(self, versions: Sequence[Version], labels: Any, contributor: Any) -> None:
+    def bring_back(
+        self, versions: Sequence[Version], labels: Any, contributor: Any, fresh: Fresh
+    ) -> None:
         """Learn examples that were put aside again, with other labels."""
+        chosen = self._covering(versions)
+        if chosen is not None:
+            self.encode(chosen, fresh)
+            versions = self.journal.versions(one.row for one in versions)
         with self.file.understood("examples"):
             examples = examples_of(self.file, self.held.facts, versions)
         vectors = self.journal.vectors(one.vector for one in versions)
@@ -287,7 +301,23 @@ class FileEdit:
         labellers = _each("contributor", contributor, len(versions)) or [None] * len(versions)
         about = About(givers, origins, next(blobs), next(blobs), labellers)
         change = self.context.add(examples.X, labels, examples.names, examples.weights)
+        if not self.held.index:
+            self._check_first(change)
         self.enter("relabel", change, about)
+
+    def _check_first(self, change: Change) -> None:
+        """Let what was put aside be the first that a model learns, if its labels are like before.
+
+        The columns stay those that the model had before all others were forgotten.
+        """
+        facts, edit = self.held.facts, change.edit
+        assert isinstance(edit, Add)
+        labels = edit.labels
+        if kinds.label_type(labels) != facts["labels"]:
+            raise InvalidInput(
+                "The labels that were refused are of another type. Give others of that type."
+            )
+        kinds.set_columns(change.estimator, facts["columns"])
 
     def withdraw(self, found: Withdrawal, fresh: Fresh, *, mark: bool) -> str:
         """Withdraw contributions for ever, and delete all settings of before.
@@ -309,10 +339,11 @@ class FileEdit:
             alters = self._encodes_otherwise(table, rows)
         if not alters:
             rest = self.context.forget(tuple(gone))
-            self._note(rest.estimator, None)
             self._indexed.append(lambda index: [index.pop(one) for one in gone])
         self.journal.begin("forget", found.count)
         found.write(self.journal)
+        if not alters:
+            self._note(rest.estimator, None)
         self.journal.delete_settings()
         if table is not None:
             self._encode_left(table, anew=alters)
@@ -325,7 +356,10 @@ class FileEdit:
         versions = [Version(*row) for row in self.file.all_rows("examples")]
         left = [one for one in versions if one.row not in gone]
         cells = cells_with(self.file, self.after.facts, (one.vector for one in left))
-        chosen = table.chosen([row for row, one in zip(cells, left, strict=True) if one.live])
+        choosing = {one.row for one in _choosing(left)}
+        chosen = table.chosen(
+            [row for row, one in zip(cells, left, strict=True) if one.row in choosing]
+        )
         if chosen.features != table.features:
             return True
         return not np.array_equal(chosen.vectors(cells), table.vectors(cells))
@@ -336,15 +370,26 @@ class FileEdit:
         anew : whether vectors change by it
         """
         facts = self.after.facts
-        live = live_versions(Version(*row) for row in self.file.all_rows("examples"))
+        left = _choosing([Version(*row) for row in self.file.all_rows("examples")])
         chosen = None
-        if live:
-            chosen = table.chosen(cells_with(self.file, facts, (one.vector for one in live)))
-        if chosen is not None and chosen != table and anew:
+        if left:
+            chosen = table.chosen(cells_with(self.file, facts, (one.vector for one in left)))
+            # The reasons count rows of the first table.
+            chosen = replace(chosen, left_out=dict.fromkeys(table.left_out, _LEFT_OUT))
+        if chosen is not None and chosen.columns != table.columns and anew:
             self._write_encoding(chosen)
         else:
             notes = facts["notes"] | notes_of(chosen)
             self.after = replace(self.after, facts=facts | {"notes": notes})
+
+    def _covering(self, more: Iterable[Version] = ()) -> Encoding | None:
+        """The encoding that the live versions and more choose; None if the one in use has all."""
+        facts, table = self.after.facts, table_of(self.after.facts)
+        if table is None or facts["columns"] is None:
+            return None
+        versions = live_versions(Version(*row) for row in self.file.all_rows("examples"))
+        cells = cells_with(self.file, facts, (one.vector for one in (*versions, *more)))
+        return None if table.covers(cells) else table.chosen(cells)
 
     def encode(self, table: Encoding, fresh: Fresh) -> None:
         """Turn the cells of all examples into vectors in another way, and fit these anew."""
@@ -364,7 +409,7 @@ class FileEdit:
         with file.understood("cells"):
             cells = [cells_in(row, width) for row in rows]
         X = table.vectors(cells)
-        columns = columns_of(table)
+        columns = facts["columns"] | columns_of(table)
         blobs = vector_blobs(X, columns["width"], X)
         new = [
             (*blob, row[3], json_of(each))
@@ -384,6 +429,10 @@ class FileEdit:
     def anew(self, facts: dict[str, Any], fresh: Fresh) -> None:
         """Hold what the file has now, fitted from scratch; facts : those that change."""
         self.after = replace(self.after, facts=self.after.facts | facts)
+        # What came back may have levels and blanks that nothing held had.
+        chosen = self._covering()
+        if chosen is not None:
+            self._write_encoding(chosen)
         self._anew(fresh)
 
     def _anew(self, fresh: Fresh) -> Rest:
@@ -432,7 +481,9 @@ class FileEdit:
             if labels is not None and (facts["labels"] is None or not self.held.index):
                 facts["labels"] = kinds.label_type(labels)
         else:
-            facts |= dict.fromkeys(("columns", "state", "labels"))
+            # What was put aside is read by the columns and the type of labels that it had.
+            stays = set(self.aside()) - set(self.held.index)
+            facts |= dict.fromkeys(("state",) if stays else ("columns", "state", "labels"))
         self.after = replace(self.after, estimator=estimator, facts=facts)
 
     def _settings(self) -> tuple[str | None, str | None]:
@@ -453,7 +504,8 @@ class FileEdit:
             self.step()
             self._note(self.context.forget(()).estimator, None)
         if self._encoded:
-            facts = self.after.facts | {ENCODED: self.journal.numbers.position}
+            # Entries that are undone have other columns, too.
+            facts = self.after.facts | {ENCODED: self.journal.numbers.entry - 1}
             self.after = replace(self.after, facts=facts)
         self.journal.write_entry(self._settings())
         if self.journal.numbers.position != self._before.numbers.position:
@@ -514,6 +566,11 @@ class EditBlock:
                 "One of the edits that are made together has failed, so none of them is in the "
                 "file. Let its error leave the block, or make it apart from the others."
             )
+
+
+def _choosing(versions: list[Version]) -> list[Version]:
+    """The versions that choose an encoding: the live ones, else those that were put aside."""
+    return live_versions(versions) or versions
 
 
 def live_versions(versions: Iterable[Version]) -> list[Version]:

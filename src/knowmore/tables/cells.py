@@ -65,7 +65,10 @@ def number(cell: Any) -> float | None:
     if isinstance(cell, str):
         found = _number(cell)
     elif isinstance(cell, (Real, Decimal)):
-        found = float(cell)
+        try:
+            found = float(cell)
+        except OverflowError:
+            raise Infinite(f"{short(cell)} is too large for a number") from None
     else:
         raise ValueError(f"{short(cell)} is not a number")
     if not isfinite(found):
@@ -173,7 +176,10 @@ def moment(cell: Any, form: str) -> str | None:
     if found is None:
         raise ValueError(f"{short(cell)} is not a date. Write it as 2024-03-01")
     if found.tzinfo is not None:
-        found = found.astimezone(UTC).replace(tzinfo=None)
+        try:
+            found = found.astimezone(UTC).replace(tzinfo=None)
+        except OverflowError:
+            raise ValueError(f"{short(cell)} is not in the years 1 to 9999 of UTC") from None
     # Those of pandas have nanoseconds.
     found = datetime.combine(found.date(), found.time())
     plain = not (found.hour or found.minute or found.second or found.microsecond)

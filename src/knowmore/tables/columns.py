@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from statistics import median_low
+from functools import cached_property
+from math import isfinite
+from statistics import median_high, median_low
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
@@ -40,7 +42,7 @@ class NumberColumn:
     def chosen(self, cells: Sequence[Any]) -> Self:
         """The column of these cells, as `read` returns them."""
         known = [one for one in cells if one is not None]
-        fill = float(np.median(known)) if known else 0.0
+        fill = _median(known) if known else 0.0
         return type(self)(self.name, fill, len(known) < len(cells))
 
     def covers(self, cell: Cell) -> bool:
@@ -153,7 +155,12 @@ class CategoryColumn:
 
     def covers(self, cell: Cell) -> bool:
         """Whether a cell has a feature of its own: a new level has none."""
-        return self.blank if cell is None else cell in self.levels
+        return self.blank if cell is None else cell in self._places
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        """The place of each level."""
+        return {level: j for j, level in enumerate(self.levels)}
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -162,7 +169,7 @@ class CategoryColumn:
 
     def values(self, cells: Sequence[Any]) -> Array:
         """The features (n, levels) of cells."""
-        at = {level: j for j, level in enumerate(self.levels)}
+        at = self._places
         found = np.zeros((len(cells), len(at)))
         for i, one in enumerate(cells):
             if one in at:
@@ -183,6 +190,17 @@ def features_of(column: Column) -> tuple[str, ...]:
     ('sex=female', 'sex=male', 'sex is blank')
     """
     return (*column.features, *([f"{column.name} is blank"] if column.blank else []))
+
+
+def _median(values: Sequence[float]) -> float:
+    """The median, also of two numbers whose sum is too large.
+
+    >>> _median([1.0, 4.0]), _median([1.5e308, 1.5e308])
+    (2.5, 1.5e+308)
+    """
+    low, high = median_low(values), median_high(values)
+    middle = (low + high) / 2
+    return middle if isfinite(middle) else low / 2 + high / 2
 
 
 def encoded(column: Column, cells: Sequence[Cell]) -> Array:

@@ -62,6 +62,14 @@ def encoding_for(
     return (known or source.table).chosen([*held, *rows])
 
 
+def alone(store: Store) -> None:
+    """Let nobody else write until the block of edits ends, so that an encoding suits what is held.
+
+    Call it within `together`, before the encoding is looked at.
+    """
+    store.set_notes()
+
+
 def encoding_of_one(
     store: Store, row: Sequence[Cell], leaving: Collection[Id] = ()
 ) -> tuple[Encoding, Array]:
@@ -79,8 +87,9 @@ def replace_cells(
     store: Store, one: Id, row: Sequence[Cell], content: bytes | None, **about: Any
 ) -> None:
     """Give an example other cells, in one entry; new levels let all choose the encoding anew."""
-    table, X = encoding_of_one(store, row, [one])
     with store.together("replace"):
+        alone(store)
+        table, X = encoding_of_one(store, row, [one])
         if table != store.table:
             store.encode(table)
         store.replace([one], X, contents=[content], thumbnails=kept_cells([row]), **about)
@@ -88,11 +97,12 @@ def replace_cells(
 
 def add_cells(store: Store, rows: Sequence[Sequence[Cell]], y: Any, **about: Any) -> Array:
     """Learn rows of cells in one entry, and return their ids."""
-    table = store.table
-    assert table is not None
-    if not table.covers(rows):
-        table = table.chosen([*store.cells(), *rows])
     with store.together("add"):
+        alone(store)
+        table = store.table
+        assert table is not None
+        if not table.covers(rows):
+            table = table.chosen([*store.cells(), *rows])
         if table != store.table:
             store.encode(table)
         return store.add(table.vectors(rows), y, thumbnails=kept_cells(rows), **about)

@@ -17,7 +17,7 @@ import knowmore
 from knowmore._base import Id
 from knowmore.errors import InvalidInput, RepeatedId
 from knowmore.store import Store, content
-from knowmore.tables import Options, cells_of
+from knowmore.tables import Encoding, Options, cells_of
 from knowmore.workbench.batches import (
     LearnBatch,
     SeenRecords,
@@ -25,7 +25,7 @@ from knowmore.workbench.batches import (
     decodable,
     folder_label,
 )
-from knowmore.workbench.cells import CellDescriber, check_options, encoding_for
+from knowmore.workbench.cells import CellDescriber, alone, check_options, encoding_for
 from knowmore.workbench.describing import shown
 from knowmore.workbench.making import keep_notes, made, settled
 from knowmore.workbench.model import (
@@ -260,9 +260,12 @@ class _Learning:
             return []
         coming = sorted([*new, *changed])
         rows = part.of(coming).X if self.source.table is not None else part.X
+        if self.source.table is not None:
+            alone(self.store)
+            self._check_types(self.source.table)
         notes, describer = settled(self.store, self.source, rows, self.progress)
         steps: _Steps = []
-        if self.source.table is not None and held:
+        if self.source.table is not None and len(self.store):
             leaving = [part.ids[i] for i in changed]
             table = encoding_for(self.store, self.source, rows, leaving)
             describer = CellDescriber(table)
@@ -289,6 +292,16 @@ class _Learning:
         if kept.ids:
             steps.append(partial(self._replace, kept, None))
         return steps
+
+    def _check_types(self, table: Encoding) -> None:
+        """Raise InvalidInput if another process has taught the model other columns by now."""
+        known = self.store.table
+        others = bool(len(self.store)) and not self.held
+        if others if known is None else not known.alike(table):
+            raise InvalidInput(
+                f"The model has learnt other columns while {self.source.name!r} was read. Learn it "
+                f"again."
+            )
 
     def _forgotten_before(self, part: LearnBatch, new: list[int], changed: list[int]) -> set[int]:
         """Which records were forgotten in this model: a new one by its id, or by its content.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event, Thread
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
@@ -125,6 +127,61 @@ def test_without_the_giver_of_its_new_label_it_is_put_aside_again(path):
         store.forget(contributor="ann")
         assert (len(store), store.refused()) == (0, {})
         assert store.verify().ok
+
+
+@pytest.mark.parametrize("kind", [*KINDS])
+def test_what_was_put_aside_stays_when_all_others_are_forgotten(path, kind):
+    with taught(path, KINDS[kind]) as store:
+        store.refuse(["n3", "n4"])
+        store.forget(store.ids_)
+        np.testing.assert_array_equal(store.aside_features(), X[3:5])
+        words = r"^The file holds 'n3', 'n4', put aside, and nothing else. Bring one back, with"
+        with pytest.raises(InvalidInput, match=words):
+            store.add(np.ones((2, 3)), ["a", "b"])
+        with Store(path) as again:
+            again.relabel("n3", "c")
+            assert again.verify().ok
+        store.relabel("n4", "b")
+        assert store.ids_.tolist() == ["n3", "n4"]
+        with Store(path.with_name("fresh.km"), KINDS[kind]) as fresh:
+            fresh.add(X[3:4], ["c"])
+            fresh.add(X[4:5], ["b"])
+            assert_rounded(store.decision_function(X), fresh.decision_function(X), 10_000)
+        assert store.verify().ok
+        store.forget(store.ids_)
+        store.add(np.ones((2, 3)), ["a", "b"])
+
+
+def test_it_is_an_edit_of_its_own(path):
+    with taught(path) as store:
+        words = r"^refuse\(\) cannot be one of several edits that are made together: its entry says"
+        with pytest.raises(InvalidInput, match=words), store.together("correct"):
+            store.refuse("n3")
+        assert (len(store), store.refused(), len(store.log())) == (40, {}, 1)
+
+
+def test_it_waits_for_the_block_of_another_thread(path):
+    with taught(path) as store:
+        begun, result = Event(), []
+
+        def other():
+            begun.wait()
+            for verb in (lambda: store.refuse("n3"), store.undo, lambda: store.forget("n5")):
+                try:
+                    verb()
+                except InvalidInput as error:
+                    result.append(error)
+
+        thread = Thread(target=other)
+        thread.start()
+        with store.together("correct"):
+            store.relabel("n4", "c")
+            begun.set()
+            thread.join(0.2)
+            store.relabel("n6", "c")
+        thread.join()
+        assert result == []
+        assert [one.verb for one in store.log()] == ["add", "correct", "forget"]
 
 
 def test_the_last_examples_stay(path):

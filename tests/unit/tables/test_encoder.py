@@ -151,12 +151,22 @@ def test_the_usual_forms_of_dates(cells, days):
         (["1/2/2024", "3.4.2024"], "are written in several ways"),
         (["1", "inf"], "Row 1 of X, column 'mass': the value is infinite"),
         (["1", "1e999"], "column 'mass': '1e999' is too large for a number"),
+        ([1.0, 10**400], "Row 1 of X, column 'mass': 10+... is too large for a number"),
+        (["2024-01-01", "0001-01-01T00:00+01:00"], "is not in the years 1 to 9999 of UTC"),
+        (["2024-01-01", "9999-12-31T23:00-05:00"], "is not in the years 1 to 9999 of UTC"),
         ([None, None], "No column is left to learn from: 'mass' is all blank"),
     ],
 )
 def test_cells_that_make_no_sense(cells, words):
     with pytest.raises(InvalidInput, match=words):
         TableEncoder().fit(pd.DataFrame({"mass": cells}))
+
+
+def test_the_median_of_huge_numbers():
+    encoder = TableEncoder().fit(pd.DataFrame({"mass": [1.5e308, 1.7e308, None]}))
+    assert encoder.encoding_.columns[0].fill == 1.6e308
+    encoder = TableEncoder().fit(pd.DataFrame({"mass": [5e-324, 5e-324, None]}))
+    assert encoder.encoding_.columns[0].fill == 5e-324
 
 
 def test_a_cell_of_another_type_later_on():
