@@ -65,7 +65,10 @@ def number(cell: Any) -> float | None:
     if isinstance(cell, str):
         found = _number(cell)
     elif isinstance(cell, (Real, Decimal)):
-        found = float(cell)
+        try:
+            found = float(cell)
+        except OverflowError:
+            raise Infinite(f"{short(cell)} is too large for a number") from None
     else:
         raise ValueError(f"{short(cell)} is not a number")
     if not isfinite(found):

@@ -114,3 +114,13 @@ def test_the_service_answers_rows_of_cells(path):
         assert next(one["label"] for one in found["predictions"]) == "x"
         status, found = ask.post("/predict", {"rows": [row | {"mass": "big"}]})
         assert (status, found["detail"]) == (422, "Row 0, column 'mass': 'big' is not a number.")
+
+
+def test_no_rows_and_numbers_beyond_all_floats(path):
+    huge = {"island": "Dream", "mass": 10**400, "ringed": True}
+    with serving(path) as ask:
+        assert ask.post("/predict", {"rows": []}) == (200, {"version": 1, "predictions": []})
+        status, body = ask.post("/predict", {"rows": [huge]})
+        assert status == 422
+        assert body["detail"].startswith("Row 0, column 'mass': 1000")
+        assert body["detail"].endswith("is too large for a number.")
