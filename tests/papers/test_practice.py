@@ -103,14 +103,14 @@ def test_planted_labels_are_wrong_and_counted(likely):
     _, true = np.unique(y, return_inverse=True)
     # Classes on a line, each but the last a little nearer to the next one.
     X = np.array([0.0, 10.0, 19.0, 27.0, 34.0])[true][:, None]
-    codes, planted = audit._spoilt(X, y, 0.05, likely, np.random.default_rng(0))
+    codes, planted = audit.spoilt(X, y, 0.05, likely, np.random.default_rng(0))
     assert planted.sum() == 10
     np.testing.assert_array_equal(codes != true, planted)
     if likely:
         nearest = np.where(true == 4, 3, true + 1)
         np.testing.assert_array_equal(codes[planted], nearest[planted])
     found = np.flatnonzero(planted)[:5]
-    judged = audit._judged(planted, lambda: (found, found))
+    judged = audit.judged(planted, lambda: (found, found))
     assert judged["precision"] == 1
     assert judged["recall"] == judged["precision at the planted count"] == 0.5
     assert_rounded(judged["F1"], 2 / 3)

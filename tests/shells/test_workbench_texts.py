@@ -283,7 +283,7 @@ def test_a_page_is_refused_and_scripts_say_what_they_take(model):
     assert "has learnt texts, and a page would ask for the" in message
     assert "knowmore.texts.TextVectors(**{'model': " in message
     result = run("export", model, "--javascript", "a.js")
-    assert "It takes the vectors of texts: " in result.stderr
+    assert "a.js takes the vectors of texts: " in result.stderr
 
 
 def test_models_of_other_vectors_are_not_merged(model):
@@ -295,9 +295,11 @@ def test_models_of_other_vectors_are_not_merged(model):
 
 
 def test_a_column_of_texts_is_told_from_one_that_is_no_number(here):
-    (here / "a.csv").write_text("body,label\nWin money now,spam\n")
+    texts = "".join(f"Win {n} pounds now,spam\n" for n in range(60))
+    (here / "a.csv").write_text(f"body,label\n{texts}")
     message = failed("learn", "m.km", "a.csv")
-    assert message.endswith("To learn texts, name their column: --text COLUMN.")
+    assert "'body' has 60 different texts in 60 rows, so they seem to be names or texts." in message
+    assert "To learn texts: --text body." in message
 
 
 def test_a_dry_run_counts_what_would_be_learnt(model):

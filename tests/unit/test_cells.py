@@ -37,7 +37,7 @@ def test_what_gets_an_apostrophe():
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 def test_a_page_writes_and_reads_the_same():
-    code = files("knowmore.export").joinpath("web/page.js").read_text(encoding="utf-8")
+    code = files("knowmore.export").joinpath("web/shared.js").read_text(encoding="utf-8")
     rules = re.search(r"^const FORMULA.*?(?=^$)", code, re.MULTILINE | re.DOTALL)[0]
     texts = [*RUN, *KEPT, *(f"'{text}" for text in RUN + KEPT)]
     ask = f"{rules} console.log(JSON.stringify({json.dumps(texts)}.map(writtenCell)));"

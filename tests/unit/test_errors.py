@@ -69,5 +69,9 @@ def test_an_error_is_one_of_ours_and_one_of_python(name):
 
 
 def test_every_error_is_exported():
-    defined = {name for name, one in vars(errors).items() if isinstance(one, type)}
+    defined = {
+        name
+        for name, one in vars(errors).items()
+        if isinstance(one, type) and one.__module__ == errors.__name__
+    }
     assert defined == set(errors.__all__)

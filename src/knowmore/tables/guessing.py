@@ -163,9 +163,10 @@ class Guess:
                 found.append(made)
         if not found:
             why = "; ".join(f"{name!r} {why}" for name, why in left.items())
+            first = next(iter(left))
             raise InvalidInput(
-                f"No column is left to learn from: {why}. Say which hold names of classes all the "
-                f"same: --category {next(iter(left))}"
+                f"No column is left to learn from: {why}. To learn texts: --text {first}. Names of "
+                f"levels all the same: --category {first}"
             )
         return tuple(found), left
 
@@ -197,7 +198,8 @@ class Guess:
                     f"--category {name}",
                 )
         if len(seen.levels) > max(_LEVELS, _SHARE * n):
-            return f"has {len(seen.levels)} different texts in {n} rows, so they seem to be names"
+            several = f"{len(seen.levels)} different texts in {n} rows"
+            return f"has {several}, so they seem to be names or texts"
         return CategoryColumn(name)
 
     def _date(self, name: str, seen: _Evidence, refuse: Refuse) -> DateColumn:

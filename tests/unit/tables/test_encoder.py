@@ -101,7 +101,7 @@ def test_columns_of_names_are_left_out_and_can_be_had():
     table = pd.DataFrame({"name": [f"penguin {i}" for i in range(30)], "mass": range(30)})
     encoder = TableEncoder().fit(table)
     assert encoder.encoding_.left_out == {
-        "name": "has 30 different texts in 30 rows, so they seem to be names"
+        "name": "has 30 different texts in 30 rows, so they seem to be names or texts"
     }
     assert encoder.get_feature_names_out().tolist() == ["mass"]
     assert TableEncoder(categories=["name"]).fit(table).transform(table).shape == (30, 31)

@@ -66,8 +66,7 @@ def test_letters_are_counted_by_their_definition():
 def test_these_numbers_never_change():
     """Files hold vectors: a change needs another version in the note of a model."""
     vector = TextVectors(letters=8).transform(["Good morning"])[0]
-    known = [0.0, 0.0, -0.1118, -0.4472, -0.1118, -0.2236, 0.3354, 0.7826]
-    np.testing.assert_allclose(vector, known, atol=5e-5)
+    assert vector.round(4).tolist() == [0, 0, -0.1118, -0.4472, -0.1118, -0.2236, 0.3354, 0.7826]
 
 
 def test_case_and_width_of_letters_do_not_count_but_accents_do():

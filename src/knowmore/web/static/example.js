@@ -1,6 +1,6 @@
 // What is shown of an example, in every view: one place for each kind, such as pictures or columns.
 
-import { element, plural } from './page.js';
+import { element, plural, shownValue } from './page.js';
 
 /** The address of the picture of an example. @param large to judge by */
 export const pictureOf = (id, large = false) => `/api/thumbnail?id=${encodeURIComponent(JSON.stringify(id))}${large ? '&large=true' : ''}`;
