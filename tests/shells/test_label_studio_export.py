@@ -198,7 +198,9 @@ def test_a_table_of_cells_is_that_of_a_file(form, as_text, tmp_path):
         task(50, {"island": "New", "mass": "12", "in": "true"}, said(150, "a")),
         task(51, {"island": "B", "mass": "bad", "in": True}, said(151, "a")),
     ]
-    result = run("learn", tmp_path / "m.km", written(tmp_path, form(more), "more.json"), *said_label)
+    result = run(
+        "learn", tmp_path / "m.km", written(tmp_path, form(more), "more.json"), *said_label
+    )
     assert result.stdout.startswith("1 added")
     assert "'task 51, annotation 151' column 'mass': 'bad' is not a number" in result.stderr
     answers = run("predict", tmp_path / "m.km", export, "--json").stdout.splitlines()

@@ -215,7 +215,9 @@ def _place(parts: SplitResult) -> tuple[str | None, int | None]:
 
 def _fits_header(text: Any) -> bool:
     """Whether this is a text that a header can carry as a token."""
-    return isinstance(text, str) and text.isascii() and text.isprintable() and text.split() == [text]
+    return (
+        isinstance(text, str) and text.isascii() and text.isprintable() and text.split() == [text]
+    )
 
 
 def _short(text: str) -> str:
