@@ -310,6 +310,19 @@ def test_a_dry_run_counts_what_would_be_learnt(model):
     assert "Skipped: 'more.csv, line 3' has no text." in result.stderr
 
 
+def test_a_text_as_json_and_one_that_begins_with_a_bracket(model):
+    def said(word):
+        (line,) = run("predict", model, word, "--json").stdout.splitlines()
+        return {name: one for name, one in json.loads(line).items() if name != "id"}
+
+    text = "Please win the money"
+    assert said(json.dumps({"text": text})) == said(text)
+    assert said('{"text":"money"}') != said('{"text":"cake"}')
+    assert said(f"[{text}]") != said(text)
+    assert said(f"{{{text}") != said(text)
+    assert run("explain", model, f"[{text}] ").exit_code == 0
+
+
 def test_a_long_text_is_explained_by_fewer_words(model, monkeypatch):
     """Each word takes another vector of the whole text, so all texts together have a limit."""
     text = " ".join(f"word{i}" for i in range(40))
