@@ -210,8 +210,17 @@ def test_a_password_in_the_address_is_not_told():
 
 @pytest.mark.parametrize(
     "address",
-    ["", "localhost:8080", "ftp://a", "http://", "http://a:b", "http://a..b", f"http://{'a' * 99}"]
-    + ["http://\ud800", "http://a/\u202e"],
+    [
+        "",
+        "localhost:8080",
+        "ftp://a",
+        "http://",
+        "http://a:b",
+        "http://a..b",
+        f"http://{'a' * 99}",
+        "http://\ud800",
+        "http://a/\u202e",
+    ],
 )
 def test_addresses_of_no_server(address):
     with pytest.raises(InvalidInput, match=r"is no address of a Label Studio. It begins with"):
