@@ -219,6 +219,20 @@ def test_what_is_said_of_the_columns_of_an_export(tmp_path):
         ]
 
 
+@pytest.mark.parametrize("odd", [{}, {"": 1}, {"label": "x"}, {"other": "x"}, {"x0": 10**400}])
+@pytest.mark.parametrize("cells", [False, True])
+def test_an_odd_task_does_not_keep_the_others_from_being_learnt(odd, cells, tmp_path):
+    more = {"name": "n"} if cells else {}
+    tasks = [task(i, {"x0": i, "x1": 2} | more, said(100 + i, "ab"[i % 2])) for i in range(1, 7)]
+    if "x0" in odd:
+        odd = {"x1": 3} | more | odd
+    result = run(
+        "learn", tmp_path / "m.km", written(tmp_path, [task(9, odd, said(9, "a")), *tasks])
+    )
+    assert result.stdout.startswith("6 added"), result.output
+    assert "Skipped: 'task 9, annotation 9' " in result.stderr
+
+
 def test_cells_that_cannot_be_told_are_refused(tmp_path):
     rows = [{"island": "BD"[i % 2], "mass": "bad" if i == 3 else i} for i in range(6)]
     tasks = [task(i, row, said(100 + i, "ab"[i % 2])) for i, row in enumerate(rows)]

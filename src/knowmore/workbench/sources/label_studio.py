@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -214,15 +215,15 @@ def _typed(tasks: Sequence[Task], wanted: Wanted) -> Wanted:
     Where most cells of a column are numbers, tasks with others are refused one by one, if at least
     one task can be used; else raises InvalidInput.
     """
-    if not tasks:
-        return wanted
     options = wanted.options
     plain = replace(wanted, holds="numbers", options=Options())
-    there = object_source(tasks[0].place, tasks[0].data, plain).columns
-    names = there if there is None or wanted.columns is not None else options.used(there)
-    rows = [task for task in tasks if names is not None and task.data.keys() >= {*names}]
-    if names is None or not rows:
+    names = _usual_columns(tasks, plain)
+    if names is None:
         return plain
+    plain = replace(plain, columns=names)
+    if wanted.columns is None:
+        names = options.used(names)
+    rows = [task for task in tasks if task.data.keys() >= {*names}]
     cells = [[task.data[name] for name in names] for task in rows]
     guess = Guess(names, options)
     guess.see(cells, [task.place for task in rows])
@@ -238,8 +239,20 @@ def _typed(tasks: Sequence[Task], wanted: Wanted) -> Wanted:
     return replace(wanted, holds="cells", table=table, columns=table.names)
 
 
+def _usual_columns(tasks: Sequence[Task], wanted: Wanted) -> tuple[str, ...] | None:
+    """The columns that most tasks have; None if they have none, or lists of numbers."""
+    found: Counter[frozenset[str]] = Counter()
+    orders: dict[frozenset[str], tuple[str, ...]] = {}
+    for task in tasks:
+        with suppress(InvalidInput):
+            names = object_source(task.place, task.data, wanted).columns or ()
+            found[frozenset(names)] += 1
+            orders.setdefault(frozenset(names), names)
+    return orders[found.most_common(1)[0][0]] or None if found else None
+
+
 def _is_number(cell: Any) -> bool:
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError):
         return not isinstance(cell, bool) and math.isfinite(float(cell))
     return False
 
