@@ -53,7 +53,7 @@ def test_the_table_shows_cells_and_sorts_them(visitor):
 
 def test_suspects_have_cells(visitor):
     found = visitor.get("/api/suspects")
-    assert all([*one["features"]] == NAMES for one in found["suspects"])
+    assert all([*one["shown"]["values"]] == NAMES for one in found["suspects"])
 
 
 def test_a_question_shows_cells_and_its_answer_brings_a_level(visitor, path):
@@ -61,7 +61,7 @@ def test_a_question_shows_cells_and_its_answer_brings_a_level(visitor, path):
         status, found = visitor.post("/api/question", {"skip": []})
         assert status == 200, found
         question = found["question"]
-        assert question["features"] in (
+        assert question["shown"]["values"] in (
             {"island": "Anvers", "mass": 4000.0, "ringed": True},
             {"island": "Dream", "mass": None, "ringed": False},
         )

@@ -197,7 +197,7 @@ def _origin(address: str) -> SplitResult:
         parts = urlsplit(address.strip().rstrip("/"))
         good = parts.scheme in _PORTS and parts.hostname and (parts.port or 1) > 0
         # What http.client would refuse or cannot send.
-        good = good and bool(parts.hostname.encode("idna")) and parts.path.isascii()
+        good = good and bool(str(parts.hostname).encode("idna")) and parts.path.isascii()
     except ValueError:
         good = False
     if not good:
