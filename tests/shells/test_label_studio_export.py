@@ -158,6 +158,89 @@ def test_sync_would_forget_other_projects(tmp_path):
         assert len(store) == 3
 
 
+# -- tables and texts ----------------------------------------------------------------------------
+
+MIXED = [
+    {"island": "BDT"[i % 3], "mass": None if i == 5 else i * 10, "in": i % 2 == 0}
+    for i in range(12)
+]
+
+
+def short(tasks):
+    """The short form of an export."""
+    return [
+        {**one["data"], "id": one["id"], "annotation_id": one["annotations"][0]["id"]}
+        | {"kind": one["annotations"][0]["result"][0]["value"]["choices"][0]}
+        for one in tasks
+    ]
+
+
+@pytest.mark.parametrize("form", [list, short])
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_table_of_cells_is_that_of_a_file(form, as_text, tmp_path):
+    rows = MIXED
+    if as_text:
+        rows = [{name: "" if x is None else str(x) for name, x in row.items()} for row in rows]
+    tasks = [task(i, row, said(100 + i, "ab"[i % 2])) for i, row in enumerate(rows)]
+    export, csv = written(tmp_path, form(tasks)), tmp_path / "rows.csv"
+    lines = [f"{one['island']},{one['mass'] or ''},{one['in']}" for one in MIXED]
+    lines = [f"{line},label-studio/{100 + i},{'ab'[i % 2]}" for i, line in enumerate(lines)]
+    csv.write_text("\n".join(["island,mass,in,id,label", *lines]).replace("B,,", "B,0,"))
+    said_label = ["--label", "kind"] if form is short else []
+    assert run("learn", tmp_path / "m.km", export, *said_label).stdout.startswith("12 added")
+    assert run("learn", tmp_path / "csv.km", csv).stdout.startswith("12 added")
+    with knowmore.open(tmp_path / "m.km") as store, knowmore.open(tmp_path / "csv.km") as other:
+        assert store.table == other.table
+        np.testing.assert_array_equal(store.examples.X, other.examples.X)
+    again = run("learn", tmp_path / "m.km", export, *said_label)
+    assert again.stdout.startswith("0 added, 12 skipped, 0 replaced")
+    more = [
+        task(50, {"island": "New", "mass": "12", "in": "true"}, said(150, "a")),
+        task(51, {"island": "B", "mass": "bad", "in": True}, said(151, "a")),
+    ]
+    result = run(
+        "learn", tmp_path / "m.km", written(tmp_path, form(more), "more.json"), *said_label
+    )
+    assert result.stdout.startswith("1 added")
+    assert "'task 51, annotation 151' column 'mass': 'bad' is not a number" in result.stderr
+    answers = run("predict", tmp_path / "m.km", export, "--json").stdout.splitlines()
+    assert [json.loads(one)["label"] for one in answers] == [*"ab"] * 6
+
+
+def test_what_is_said_of_the_columns_of_an_export(tmp_path):
+    tasks = [task(i, row, said(100 + i, "ab"[i % 2])) for i, row in enumerate(MIXED)]
+    tasks[0]["data"] = {**tasks[0]["data"], "mass": 7}
+    export = written(tmp_path, tasks)
+    run("learn", tmp_path / "m.km", export, "--category", "mass", "--ignore", "in")
+    with knowmore.open(tmp_path / "m.km") as store:
+        assert [(one.name, one.kind) for one in store.table.columns] == [
+            ("island", "category"),
+            ("mass", "category"),
+        ]
+
+
+@pytest.mark.parametrize("odd", [{}, {"": 1}, {"label": "x"}, {"other": "x"}, {"x0": 10**400}])
+@pytest.mark.parametrize("cells", [False, True])
+def test_an_odd_task_does_not_keep_the_others_from_being_learnt(odd, cells, tmp_path):
+    more = {"name": "n"} if cells else {}
+    tasks = [task(i, {"x0": i, "x1": 2} | more, said(100 + i, "ab"[i % 2])) for i in range(1, 7)]
+    if "x0" in odd:
+        odd = {"x1": 3} | more | odd
+    result = run(
+        "learn", tmp_path / "m.km", written(tmp_path, [task(9, odd, said(9, "a")), *tasks])
+    )
+    assert result.stdout.startswith("6 added"), result.output
+    assert "Skipped: 'task 9, annotation 9' " in result.stderr
+
+
+def test_cells_that_cannot_be_told_are_refused(tmp_path):
+    rows = [{"island": "BD"[i % 2], "mass": "bad" if i == 3 else i} for i in range(6)]
+    tasks = [task(i, row, said(100 + i, "ab"[i % 2])) for i, row in enumerate(rows)]
+    with pytest.raises(InvalidInput, match=r"column 'mass': 'bad' is not a number, but 5 of the 6"):
+        run("learn", tmp_path / "m.km", written(tmp_path, tasks))
+    assert not (tmp_path / "m.km").exists()
+
+
 # -- pictures ------------------------------------------------------------------------------------
 
 

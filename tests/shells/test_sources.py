@@ -538,3 +538,10 @@ def test_features_of_pictures_whose_making_is_not_told(about, tmp_path):
 
     with pytest.raises(InvalidInput, match=r"^The table does not say how its features were made"):
         Describer.of_table(about, tmp_path / "none.npz")
+
+
+def test_a_row_and_a_name_may_be_longer_than_names_of_files():
+    row = json.dumps({f"column {i}": i for i in range(99)})
+    assert single_row(row, Wanted(labelled=False))[1].X.shape == (1, 99)
+    with pytest.raises(MissingData, match=r"There is no file or folder 'aaa"):
+        open_source("a" * 5000, ASKED)

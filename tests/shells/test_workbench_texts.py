@@ -308,3 +308,27 @@ def test_a_dry_run_counts_what_would_be_learnt(model):
     assert result.exit_code == 3
     assert result.stdout.startswith("Would be: 2 added, 0 skipped, 0 replaced, 0 vanished, 1 un")
     assert "Skipped: 'more.csv, line 3' has no text." in result.stderr
+
+
+def test_a_text_as_json_and_one_that_begins_with_a_bracket(model):
+    def said(word):
+        (line,) = run("predict", model, word, "--json").stdout.splitlines()
+        return {name: one for name, one in json.loads(line).items() if name != "id"}
+
+    text = "Please win the money"
+    assert said(json.dumps({"text": text})) == said(text)
+    assert said('{"text":"money"}') != said('{"text":"cake"}')
+    assert said(f"[{text}]") != said(text)
+    assert said(f"{{{text}") != said(text)
+    assert run("explain", model, f"[{text}] ").exit_code == 0
+
+
+def test_a_long_text_is_explained_by_fewer_words(model, monkeypatch):
+    """Each word takes another vector of the whole text, so all texts together have a limit."""
+    text = " ".join(f"word{i}" for i in range(40))
+    monkeypatch.setattr("knowmore.workbench.words._CHARACTERS", 10 * len(text) + 9)
+    with knowmore.open(model) as store:
+        found = explain_words(store, text)
+        assert (len(found.words), found.left_out) == (10, 30)
+        longer = explain_words(store, f"{text} {'x' * 11 * len(text)}")
+        assert (len(longer.words), longer.left_out) == (1, 40)

@@ -53,6 +53,7 @@ from knowmore._base.display import TableAnswer as TableAnswer
 from knowmore._base.display import digits_of as digits_of
 from knowmore._base.display import quiet_axes as quiet_axes
 from knowmore._base.display import read_cell as read_cell
+from knowmore._base.display import visible as visible
 from knowmore._base.display import written_cell as written_cell
 from knowmore._base.files import Arrays as Arrays
 from knowmore._base.files import File as File

@@ -23,6 +23,17 @@ _FORMULA = re.compile("'*[=+\\-@\uff1d\uff0b\uff0d\uff20\t\r\n]")
 _NUMBER = re.compile(r"[+-]?[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?", re.IGNORECASE)
 # The significant digits of a float in a table; the most of a float; a spread that may be rounding.
 DIGITS, _MOST, _ROUNDING = 4, 16, 1e-12
+# Control characters would be commands to a terminal.
+_VISIBLE = {i: f"\\x{i:02x}" for i in (*range(32), *range(127, 160)) if i != ord("\n")}
+
+
+def visible(text: str) -> str:
+    """A text as a terminal may print it: its lines, without what the terminal would obey.
+
+    >>> visible("a rose\\nis \\x1b[2Ja rose")
+    'a rose\\nis \\\\x1b[2Ja rose'
+    """
+    return text.translate(_VISIBLE)
 
 
 def written_cell(value: Any) -> Any:

@@ -86,7 +86,9 @@ def _fill_closed() -> None:
 
 def _say(what: object) -> None:
     """Print a line on standard error, with remedies of the command line."""
-    line = " ".join(str(what).split())
+    from knowmore._base import visible
+
+    line = visible(" ".join(str(what).split()))
     for in_python, here in _REMEDIES.items():
         line = line.replace(in_python, here)
     print(f"knowmore: {line}", file=sys.stderr, flush=True)

@@ -230,14 +230,14 @@ def explain(
         return
     begin = "value" if predicts_values(store) else f"{answer.label}: score"
     if grounded:
-        print(f"{begin} {_without(answer)}")
+        showing.say(f"{begin} {_without(answer)}")
         for row in rows:
             row["id"] = ", ".join(map(str, row["id"]))
     else:
         adding = "features" if "feature" in table else "examples"
         digits = digits_of([score, offset])
         base = f": it begins at {offset:.{digits}g}, and {adding} add the rest" if offset else ""
-        print(f"{begin} {score:.{digits}g}{base}")
+        showing.say(f"{begin} {score:.{digits}g}{base}")
     digits = digits_of([score, *table.get("score_left", [])])
     figures = dict.fromkeys(("score_without", "score_left"), digits)
     showing.show_table([*table], [[*row.values()] for row in rows], digits=figures)

@@ -10,7 +10,7 @@ from typing import Any
 
 from knowmore._base import Id
 from knowmore.cli.picturing import picture_row, pictures_of, terminal_way
-from knowmore.cli.showing import brief, talk
+from knowmore.cli.showing import brief, say, talk
 from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.store import Store
 from knowmore.workbench import label_named, new_label, open_suspects, texts_of
@@ -64,7 +64,7 @@ class _Audit:
         print(_KEYS)
         while (suspect := self._next()) is not None:
             one, preferred, sentence = suspect
-            print(f"\n{one}: {sentence}")
+            say(f"\n{one}: {sentence}")
             self._show(one)
             if text := (texts_of(self.store, [one]) or [None])[0]:
                 print(f"  {brief(text, _SHOWN)}")
@@ -156,12 +156,12 @@ class _Audit:
         return False
 
     def _confirmed(self, question: str) -> bool:
-        print(f"  {question} y/n", flush=True)
+        say(f"  {question} y/n")
         return self.key().lower() == "y"
 
     def _relabel(self, one: Id, label: Any, note: str) -> bool:
         self.store.relabel([one], [label])
-        print(f"  relabelled: {label}{note}")
+        say(f"  relabelled: {label}{note}")
         return self._note(one, "relabelled")
 
     def _forget(self, one: Id) -> bool:
@@ -190,7 +190,7 @@ class _Audit:
             self.store.undo()
         self.decided.pop()
         self.tally[what] -= 1
-        print(f"  undone: {one}")
+        say(f"  undone: {one}")
         return True
 
 

@@ -128,7 +128,7 @@ def verify(
     if as_json:
         showing.show_json({"ok": answer.ok, **document})
     else:
-        print(answer)
+        showing.say(str(answer))
     if certificate is not None:
         showing.talk(f"Written: {certificate}")
     if not answer.ok:
@@ -168,7 +168,7 @@ def _show_status(answer: dict[str, Any]) -> None:
     width = max(map(len, facts))
     for name, value in facts.items():
         if value is not None:
-            print(f"{name.ljust(width)}  {value}")
+            showing.say(f"{name.ljust(width)}  {value}")
     if answer["table"]:
         print()
         showing.show_table(

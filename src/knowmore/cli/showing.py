@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from knowmore.distributed import Refreshed
     from knowmore.workbench import WordsExplanation
 
-# Control characters would be commands to a terminal.
-_VISIBLE = {i: f"\\x{i:02x}" for i in (*range(32), *range(127, 160))}
 # Wider cells of a table are cut off on a terminal.
 _WIDEST = 100
 # What is printed of each record by a classifier, and by a regressor.
@@ -40,9 +38,18 @@ def plain(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
+def say(text: str) -> None:
+    """Lines for people, on standard output."""
+    from knowmore._base import visible
+
+    print(visible(text), flush=True)
+
+
 def talk(text: str) -> None:
-    """A line for people, on standard error."""
-    print(text, file=sys.stderr, flush=True)
+    """Lines for people, on standard error."""
+    from knowmore._base import visible
+
+    print(visible(text), file=sys.stderr, flush=True)
 
 
 def show_table(
@@ -56,9 +63,9 @@ def show_table(
     widths : those of a table that goes on; then the header is not printed again
     digits : the number of significant digits by column; the others have four
     """
-    from knowmore._base import DIGITS
+    from knowmore._base import DIGITS, visible
 
-    header = [name.translate(_VISIBLE) for name in header]
+    header = [visible(" ".join(name.split())) for name in header]
     figures = [digits.get(name, DIGITS) for name in header]
     cells = [[cell_text(*cell) for cell in zip(row, figures, strict=True)] for row in rows]
     numeric = [[_is_number(cell) for cell in row] for row in rows]
@@ -125,7 +132,7 @@ def show_words(found: WordsExplanation, count: int, as_json: bool) -> None:
         show_json({"label": found.label, "score": found.score, "words": words})
         return
     digits = digits_of([found.score])
-    print(f"{found.label}: score {found.score:.{digits}g}; the effect of each word on it:")
+    say(f"{found.label}: score {found.score:.{digits}g}; the effect of each word on it:")
     show_rows(words)
     if found.left_out:
         talk(f"The text has {found.left_out} more words, which were not tried.")
@@ -137,7 +144,9 @@ def brief(text: str | None, most: int = 60) -> str:
     >>> brief("Two\\n  lines"), brief("long " * 3, 8), brief("\\x1b[2J")
     ('Two lines', 'long ...', '\\\\x1b[2J')
     """
-    words = " ".join((text or "")[: 4 * most].split()).translate(_VISIBLE)
+    from knowmore._base import visible
+
+    words = visible(" ".join((text or "")[: 4 * most].split()))
     return words if len(words) <= most else f"{words[: most - 3]}..."
 
 
@@ -147,12 +156,14 @@ def cell_text(value: Any, digits: int) -> str:
     >>> [cell_text(value, 4) for value in (0.123456, 7, None, True, "two\\nlines", "\\x1b[2J")]
     ['0.1235', '7', '', 'yes', 'two lines', '\\\\x1b[2J']
     """
+    from knowmore._base import visible
+
     if value is None or value is False:
         return ""
     if value is True:
         return "yes"
     text = f"{value:.{digits}g}" if isinstance(value, float) else " ".join(str(value).split())
-    text = text.translate(_VISIBLE)
+    text = visible(text)
     return text if len(text) <= _WIDEST or not sys.stdout.isatty() else f"{text[: _WIDEST - 3]}..."
 
 
@@ -207,7 +218,9 @@ def confirm(question: str, yes: bool) -> bool:
     """Ask on a terminal; elsewhere nobody is there to answer, and the command was clear."""
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    from knowmore._base import visible
+
+    print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

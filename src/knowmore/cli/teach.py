@@ -159,11 +159,11 @@ def relabel(
     if as_json:
         showing.show_json({"id": one, "before": old, "label": new, "dry_run": dry_run})
     elif new == old:
-        print(f"Nothing was changed: the label of {one} is {old} already.")
+        showing.say(f"Nothing was changed: the label of {one} is {old} already.")
     else:
         would = "Would be relabelled" if dry_run else "Relabelled"
         before = "which was put aside," if old is None else f"from {old}"
-        print(f"{would}: {one}, {before} to {new}.")
+        showing.say(f"{would}: {one}, {before} to {new}.")
         if note:
             showing.talk(note)
 
@@ -189,7 +189,7 @@ def replace(
     if as_json:
         showing.show_json({"id": one, "dry_run": dry_run})
     else:
-        print(f"{'Would be replaced' if dry_run else 'Replaced'}: {one}.")
+        showing.say(f"{'Would be replaced' if dry_run else 'Replaced'}: {one}.")
 
 
 _IdsFile = Annotated[
@@ -404,13 +404,13 @@ def _report_forgotten(done: Forgotten, plan: Preview, left: int, dry_run: bool) 
     """Print how many examples are gone and stay, and traces and settings that stay."""
     what, stays = _forgotten(plan), _stays(plan, would=dry_run)
     if dry_run:
-        print(f"Would be forgotten: {what}; {left} would stay.{stays}")
+        showing.say(f"Would be forgotten: {what}; {left} would stay.{stays}")
         return
     nothing = "No row" if done.kept else "Nothing"
     nothing = "" if done.warning else f" {nothing} of them is left in the file or beside it."
-    print(f"Forgotten: {what}; {left} stay.{nothing}{stays}")
+    showing.say(f"Forgotten: {what}; {left} stay.{nothing}{stays}")
     for sentence in done.kept:
-        print(sentence)
+        showing.say(sentence)
     showing.talk(
         "Blocks of the disk that were freed, snapshots and backups are beyond the reach of this "
         "command."

@@ -25,8 +25,9 @@ _START = datetime(1970, 1, 1, tzinfo=UTC)
 class Encoded(Stage):
     """The features (m, D) of cells in the columns of a table.
 
-    A graph takes one input (m, 1) for each column: text for a category, "" where it is blank; a
-    float for a number, a truth value (0 or 1) or a date (days since 1970), NaN where it is blank.
+    A graph takes one input (m, 1) for each column: text for a category, without blanks around it,
+    "" where it is blank; a float for a number, a truth value (0 or 1) or a date (days since 1970),
+    NaN where it is blank.
     """
 
     encoding: Encoding

@@ -75,6 +75,8 @@ class Encoding:
 
     def vectors(self, rows: Sequence[Sequence[Cell]]) -> Array:
         """Rows of cells, as `read` returns them, as features (n, D)."""
+        if not len(rows):
+            return np.empty((0, len(self.features)))
         parts = [encoded(column, [row[j] for row in rows]) for j, column in enumerate(self.columns)]
         return np.hstack(parts).reshape(len(rows), len(self.features))
 

@@ -33,8 +33,8 @@ from knowmore.workbench import (
     wanted,
 )
 
-# Rows, and pictures, between two looks at the clock.
-_AT_ONCE, _PICTURES_AT_ONCE = 256, 16
+# Rows, and pictures, between two looks at the clock: the largest picture takes four seconds.
+_AT_ONCE, _PICTURES_AT_ONCE = 256, 4
 
 
 @final

@@ -41,7 +41,11 @@ Waiting = Annotated[
 Labels = Annotated[list[Label], Field(min_length=1, max_length=_MOST)]
 # Squares of larger values could not be summed.
 Value = Annotated[FiniteFloat, Field(ge=-1e100, le=1e100)]
-Rows = Annotated[list[list[Value]], Field(min_length=1, max_length=_MOST)]
+# The first wrong number of a row is enough to tell.
+Rows = Annotated[
+    list[Annotated[list[Value], Field(fail_fast=True)]],
+    Field(min_length=1, max_length=_MOST, fail_fast=True),
+]
 # Rows of a table by the names of its columns.
 CellRows = Annotated[
     list[dict[Text, bool | Value | Annotated[str, AfterValidator(_text)] | None]],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Annotated, Any, Final, final
 
 from fastapi import HTTPException, Request
 from fastapi.exceptions import RequestValidationError
@@ -18,11 +18,16 @@ FORM: Final = "multipart/form-data"
 _SEND: Final = "Send files, as curl -F files=@NAME.jpg does."
 
 
+# The first wrong number and the first wrong row are enough to tell: millions of errors fill memory.
+_Row = Annotated[list[float], Field(fail_fast=True)] | dict[str, Any] | str
+
+
 class PredictionRequest(BaseModel):
     """Rows to predict."""
 
     model_config = ConfigDict(extra="forbid")
-    rows: list[list[float] | dict[str, Any] | str] = Field(
+    rows: list[_Row] = Field(
+        fail_fast=True,
         description="Each the numbers in the order of the features, or the values by the names of "
         "the columns. A model of a table takes texts, true, false, null for a blank, and dates; "
         "one of texts a text, alone or by its name.",

@@ -30,6 +30,8 @@ from knowmore.workbench.sources import single_row
 
 # Each word takes another vector: a text of more different words is explained by these.
 MOST: Final = 400
+# Characters of all these texts together: a long text is explained by fewer words.
+_CHARACTERS: Final = 4_000_000
 
 
 @final
@@ -116,7 +118,8 @@ def words_of_text(
     describer = describer_of(store)
     assert describer is not None
     places = words_of(text)
-    tried = dict([*places.items()][:MOST])
+    most = min(MOST, max(_CHARACTERS // max(len(text), 1), 1))
+    tried = dict([*places.items()][:most])
     rest = [_without(text, spans) for spans in tried.values()]
     X = _vectors(describer, [text, *rest])
     own = unnamed(store.estimator) if estimator is None else estimator

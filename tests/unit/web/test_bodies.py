@@ -12,12 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from served import serving
 
 import knowmore
 from knowmore import GPClassifier
 from knowmore.serve import Settings, create_app
+from knowmore.web import bodies
 from knowmore.web.guard import BodyLimit, Refusal
+from knowmore.web.questions import PredictionRequest
 
 TOKEN = "a-token-of-many-letters"
 LARGE = 7_900_000
@@ -133,3 +136,15 @@ def test_a_length_that_is_too_large_or_none_is_refused(length):
     with pytest.raises(Refusal, match="at most 100 bytes") as refusal:
         BodyLimit(100).check({"content-type": "application/json", "content-length": length})
     assert refusal.value.status_code == 413
+
+
+@pytest.mark.parametrize("rows", [[None] * 1000, [["a"] * 1000], [["a"]] * 1000])
+def test_wrong_rows_are_told_by_the_first(rows):
+    """An error of each wrong number of a long request would take gigabytes."""
+    for body in (
+        lambda: PredictionRequest(rows=rows),
+        lambda: bodies.AddBody(verb="add", X=rows, y=["a"]),
+    ):
+        with pytest.raises(ValidationError) as caught:
+            body()
+        assert caught.value.error_count() <= 3

@@ -53,7 +53,7 @@ def test_the_table_shows_cells_and_sorts_them(visitor):
 
 def test_suspects_have_cells(visitor):
     found = visitor.get("/api/suspects")
-    assert all([*one["features"]] == NAMES for one in found["suspects"])
+    assert all([*one["shown"]["values"]] == NAMES for one in found["suspects"])
 
 
 def test_a_question_shows_cells_and_its_answer_brings_a_level(visitor, path):
@@ -61,7 +61,7 @@ def test_a_question_shows_cells_and_its_answer_brings_a_level(visitor, path):
         status, found = visitor.post("/api/question", {"skip": []})
         assert status == 200, found
         question = found["question"]
-        assert question["features"] in (
+        assert question["shown"]["values"] in (
             {"island": "Anvers", "mass": 4000.0, "ringed": True},
             {"island": "Dream", "mass": None, "ringed": False},
         )
@@ -114,3 +114,13 @@ def test_the_service_answers_rows_of_cells(path):
         assert next(one["label"] for one in found["predictions"]) == "x"
         status, found = ask.post("/predict", {"rows": [row | {"mass": "big"}]})
         assert (status, found["detail"]) == (422, "Row 0, column 'mass': 'big' is not a number.")
+
+
+def test_no_rows_and_numbers_beyond_all_floats(path):
+    huge = {"island": "Dream", "mass": 10**400, "ringed": True}
+    with serving(path) as ask:
+        assert ask.post("/predict", {"rows": []}) == (200, {"version": 1, "predictions": []})
+        status, body = ask.post("/predict", {"rows": [huge]})
+        assert status == 422
+        assert body["detail"].startswith("Row 0, column 'mass': 1000")
+        assert body["detail"].endswith("is too large for a number.")

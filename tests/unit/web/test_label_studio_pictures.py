@@ -33,6 +33,7 @@ class Site:
 
     def __init__(self):
         self.files, self.wanted, self.asked, self.delay = {}, "Token old", [], 0.0
+        self.exchanged = "fresh"
 
 
 @contextmanager
@@ -46,7 +47,8 @@ def site():
         status, headers, data = 404, {}, b""
         if self.path == "/api/token/refresh":
             good = json.loads(body) == {"refresh": PERSONAL}
-            status, data = (200, b'{"access": "fresh"}') if good else (401, b"")
+            access = json.dumps({"access": about.exchanged}).encode()
+            status, data = (200, access) if good else (401, b"")
             about.wanted = "Bearer fresh"
         elif self.headers.get("Authorization") != about.wanted:
             status = 401
@@ -114,6 +116,9 @@ def test_a_personal_access_token_is_exchanged_and_again_when_it_has_run_out():
         "/data/upload/../../api/a.png",
         "/data/upload/%2e%2e/%2e%2e/api/a.png",
         "/data/upload/..\\api/a.png",
+        "/data/local-files/?d=../../etc/a.png",
+        "/data/local-files/?d=a&d=%2e%2e/a.png",
+        "/data/local-files/?d=a%5C..%5Ca.png",
         "/user/logout?a.png",
         "data/upload/1/a.png",
     ],
@@ -184,7 +189,39 @@ def test_a_wrong_token_and_a_server_that_is_away():
     assert "could not be fetched from 127.0.0.1" in found["/data/upload/a.png"]
 
 
-@pytest.mark.parametrize("address", ["", "localhost:8080", "ftp://a", "http://", "http://a:b"])
+@pytest.mark.parametrize("token", ["", "a b", "a\nX-Evil: 1", "\u202e", "caf\u00e9", " old"])
+def test_tokens_that_no_header_can_carry(token):
+    with pytest.raises(InvalidInput, match=r"^The token of Label Studio is empty or has blanks"):
+        Server("http://localhost", token)
+
+
+def test_a_token_in_exchange_that_no_header_can_carry_is_none():
+    with site() as about:
+        about.exchanged = "fresh\nX-Evil: 1"
+        server = Server(about.address, PERSONAL)
+        found = server.fetched(["/data/upload/1/a.png"], later())
+        assert "Label Studio refused the token" in found["/data/upload/1/a.png"]
+
+
+def test_a_password_in_the_address_is_not_told():
+    server = Server("http://me:secret@127.0.0.1:1", "old")
+    assert "secret" not in str(server.fetched(["/data/upload/a.png", "//b/c"], later()))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "localhost:8080",
+        "ftp://a",
+        "http://",
+        "http://a:b",
+        "http://a..b",
+        f"http://{'a' * 99}",
+        "http://\ud800",
+        "http://a/\u202e",
+    ],
+)
 def test_addresses_of_no_server(address):
     with pytest.raises(InvalidInput, match=r"is no address of a Label Studio. It begins with"):
         Server(address, "old")

@@ -7,6 +7,7 @@ that of an upload or of a local file. Nothing is redirected, or larger or slower
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -54,6 +55,11 @@ class Server:
 
     def __init__(self, address: str, token: str) -> None:
         self.address, self.token = _origin(address), token
+        if not _fits_header(token):
+            raise InvalidInput(
+                "The token of Label Studio is empty or has blanks or letters that no token has. "
+                "Copy it anew from there: Account & Settings."
+            )
         # What a personal access token was exchanged for, for some minutes.
         self._access = ""
 
@@ -98,7 +104,7 @@ class Server:
     @property
     def name(self) -> str:
         """The host and port."""
-        return self.address.netloc
+        return self.address.netloc.rpartition("@")[2]
 
     @property
     def _is_personal(self) -> bool:
@@ -115,7 +121,7 @@ class Server:
                 self._access = json.loads(data)["access"] if status == 200 else ""
             except (ValueError, KeyError, TypeError):
                 self._access = ""
-            if not isinstance(self._access, str) or not self._access.isascii() or not self._access:
+            if not _fits_header(self._access):
                 self._access = ""
                 raise InvalidInput(_TOKEN)
         return f"Bearer {self._access}"
@@ -133,8 +139,9 @@ class Server:
                 f"alone. Upload it to Label Studio, or serve it as a local file."
             )
         inside = given.path.removeprefix(self.address.path)
-        plain = unquote(inside)
-        if not plain.startswith(_PLACES) or ".." in plain.split("/") or "\\" in plain:
+        plain, asked = unquote(inside), unquote(given.query)
+        parts = [*plain.split("/"), *re.split("[/=&]", asked)]
+        if not plain.startswith(_PLACES) or ".." in parts or "\\" in plain + asked:
             raise InvalidInput(
                 f"{_short(address)} is neither an upload ({_PLACES[0]}...) nor a local file "
                 f"({_PLACES[1]}...) of Label Studio."
@@ -189,6 +196,8 @@ def _origin(address: str) -> SplitResult:
     try:
         parts = urlsplit(address.strip().rstrip("/"))
         good = parts.scheme in _PORTS and parts.hostname and (parts.port or 1) > 0
+        # What http.client would refuse or cannot send.
+        good = good and bool(str(parts.hostname).encode("idna")) and parts.path.isascii()
     except ValueError:
         good = False
     if not good:
@@ -202,6 +211,13 @@ def _origin(address: str) -> SplitResult:
 def _place(parts: SplitResult) -> tuple[str | None, int | None]:
     """The host and the port of an address."""
     return parts.hostname, parts.port or _PORTS.get(parts.scheme)
+
+
+def _fits_header(text: Any) -> bool:
+    """Whether this is a text that a header can carry as a token."""
+    return (
+        isinstance(text, str) and text.isascii() and text.isprintable() and text.split() == [text]
+    )
 
 
 def _short(text: str) -> str:

@@ -17,6 +17,7 @@ from anyio import to_thread
 from fastapi import Depends, HTTPException, Request
 from fastapi.responses import JSONResponse
 
+from knowmore._base import visible
 from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.web.application import Route
 from knowmore.web.guard import WEBHOOK
@@ -153,7 +154,7 @@ def _why(error: KnowmoreError | HTTPException) -> str:
 def _print(refused: Mapping[str, str], verb: str, then: str = "") -> None:
     """Print what was refused, and why, for whoever started the service."""
     for place, why in list(refused.items())[:_PRINTED]:
-        print(f"knowmore: {place} {verb}: {why}", file=sys.stderr, flush=True)
+        print(visible(f"knowmore: {place} {verb}: {why}"), file=sys.stderr, flush=True)
     if (more := len(refused) - _PRINTED) > 0:
         print(f"knowmore: {more} more, too.", file=sys.stderr, flush=True)
     if refused and then:

@@ -8,7 +8,9 @@ export and the messages that came before it mean the same examples.
 from __future__ import annotations
 
 import json
+import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,6 +23,7 @@ import numpy as np
 
 from knowmore._base import some
 from knowmore.errors import InvalidInput
+from knowmore.tables import Encoding, Guess, Options
 from knowmore.workbench.sources.records import RecordBlock, Source, Wanted
 from knowmore.workbench.sources.texts import object_source
 
@@ -172,6 +175,8 @@ def tasks_source(
     plan = Source(name, holds="pictures" if pictures else "numbers")
     usable, records = list[Task](), list[Any]()
     needs = replace(wanted, label=None, id=None, labelled=False)
+    if wanted.holds is None and not pictures and not wanted.texts:
+        needs = _typed(tasks, needs)
     for task in tasks:
         try:
             if pictures:
@@ -202,6 +207,54 @@ def tasks_source(
             )
 
     return replace(plan, blocks=blocks, skipped=skipped, ignored=())
+
+
+def _typed(tasks: Sequence[Task], wanted: Wanted) -> Wanted:
+    """What a new model asks of tasks: numbers, or cells of the types that all tasks tell.
+
+    Where most cells of a column are numbers, tasks with others are refused one by one, if at least
+    one task can be used; else raises InvalidInput.
+    """
+    options = wanted.options
+    plain = replace(wanted, holds="numbers", options=Options())
+    names = _usual_columns(tasks, plain)
+    if names is None:
+        return plain
+    plain = replace(plain, columns=names)
+    if wanted.columns is None:
+        names = options.used(names)
+    rows = [task for task in tasks if task.data.keys() >= {*names}]
+    cells = [[task.data[name] for name in names] for task in rows]
+    guess = Guess(names, options)
+    guess.see(cells, [task.place for task in rows])
+    try:
+        columns, left_out = guess.columns()
+    except InvalidInput:
+        if options or not any(all(map(_is_number, row)) for row in cells):
+            raise
+        return plain
+    if not options and all(_is_number(cell) for row in cells for cell in row):
+        return plain
+    table = Encoding(columns, left_out, options)
+    return replace(wanted, holds="cells", table=table, columns=table.names)
+
+
+def _usual_columns(tasks: Sequence[Task], wanted: Wanted) -> tuple[str, ...] | None:
+    """The columns that most tasks have; None if they have none, or lists of numbers."""
+    found: Counter[frozenset[str]] = Counter()
+    orders: dict[frozenset[str], tuple[str, ...]] = {}
+    for task in tasks:
+        with suppress(InvalidInput):
+            names = object_source(task.place, task.data, wanted).columns or ()
+            found[frozenset(names)] += 1
+            orders.setdefault(frozenset(names), names)
+    return orders[found.most_common(1)[0][0]] or None if found else None
+
+
+def _is_number(cell: Any) -> bool:
+    with suppress(TypeError, ValueError, OverflowError):
+        return not isinstance(cell, bool) and math.isfinite(float(cell))
+    return False
 
 
 def _features(data: Mapping[str, Any], wanted: Wanted, key: str | None) -> dict[str, Any]:

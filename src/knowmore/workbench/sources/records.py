@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -431,11 +432,15 @@ def open_source(word: str, wanted: Wanted, *, streaming: bool = False) -> Source
 
         return lines_source(None, wanted, streaming=streaming)
     path = Path(word)
+    if wanted.texts and _is_json(word, wanted):
+        from knowmore.workbench.sources.texts import parsed
+
+        return parsed(word, wanted)
     if wanted.texts and is_prose(word):
         from knowmore.workbench.sources.prose import one_text
 
         return one_text(word)
-    if not path.exists():
+    if not _exists(word):
         raise MissingData(f"There is no file or folder {word!r}. Check the path.")
     ending = "" if path.is_dir() else path.suffix.lower()
     if ending in _TEXTS:
@@ -474,8 +479,7 @@ def single_row(word: str, wanted: Wanted) -> tuple[Source, Any]:
     """The only record of a source, or of JSON on the command line: a row (1, d) or one picture."""
     from knowmore.workbench.sources.texts import parsed
 
-    is_json = word.lstrip()[:1] in ("{", "[") and not Path(word).exists()
-    source = parsed(word, wanted) if is_json else open_source(word, wanted)
+    source = parsed(word, wanted) if _is_json(word, wanted) else open_source(word, wanted)
     found = [block for block in source.blocks() if len(block)]
     count = sum(map(len, found))
     if count != 1:
@@ -489,11 +493,26 @@ def is_prose(word: str) -> bool:
     >>> is_prose("Win money now"), is_prose("letters.csv")
     (True, False)
     """
+    return bool(word.split()[1:]) and not _exists(word)
+
+
+def _is_json(word: str, wanted: Wanted) -> bool:
+    """Whether a word of the command line is a record as JSON. A text may begin with a bracket."""
+    if word.lstrip()[:1] not in ("{", "[") or _exists(word):
+        return False
     try:
-        return bool(word.split()[1:]) and not Path(word).exists()
+        return not wanted.texts or isinstance(json.loads(word), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _exists(word: str) -> bool:
+    """Whether there is a file or folder of this name."""
+    try:
+        return Path(word).exists()
     except (OSError, ValueError):
         # It is too long for a name, or has a NUL character.
-        return True
+        return False
 
 
 def _has_texts(path: Path, wanted: Wanted) -> bool:
