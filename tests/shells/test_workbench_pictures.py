@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import tarfile
+import time
 
 import numpy as np
 import pytest
+from labelled import served
 from PIL import Image
 from tolerance import assert_rounded, assert_within, expansion_error
 from typer.testing import CliRunner
@@ -418,6 +420,19 @@ def test_a_service_says_which_vectors_it_takes(model):
         "Row 0 has 2 numbers, but the model has 420 features. They are those of a picture: "
         "knowmore features NEW -o new.npz --like m.km"
     )
+
+
+@pytest.mark.slow
+def test_a_service_for_label_studio_says_what_it_lacks_for_pictures(model, monkeypatch):
+    monkeypatch.delenv("LABEL_STUDIO_URL", raising=False)
+    with served(model, "a" * 16, {"LABEL_STUDIO_API_KEY": "x"}) as (_, printed):
+        end = time.monotonic() + 30
+        while len(lines := printed.read_text().splitlines()) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
+    assert lines[1:] == [
+        "Set LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY first: without them the pictures of tasks "
+        "are fetched with a token that newer Label Studios refuse, and then nothing is learnt."
+    ]
 
 
 @pytest.mark.parametrize("is_there", [True, False])
