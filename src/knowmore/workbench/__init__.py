@@ -61,6 +61,8 @@ from knowmore.workbench.previewing import merge as merge
 from knowmore.workbench.previewing import preview_edit as preview_edit
 from knowmore.workbench.previewing import preview_forget as preview_forget
 from knowmore.workbench.previewing import preview_merge as preview_merge
+from knowmore.workbench.scoring import SourceEvaluation as SourceEvaluation
+from knowmore.workbench.scoring import evaluate_source as evaluate_source
 from knowmore.workbench.showing import SIDE as SIDE
 from knowmore.workbench.showing import made_small as made_small
 from knowmore.workbench.showing import shown as shown
