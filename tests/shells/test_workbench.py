@@ -752,6 +752,25 @@ def test_evaluation_by_leave_one_out(model, here):
     assert (here / "e.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_small_class_beside_large_ones_is_told(here):
+    rng = np.random.default_rng(0)
+
+    def learnt(name, **counts):
+        labels = [label for label, count in counts.items() for _ in range(count)]
+        points = [tuple(rng.normal("abcd".index(one), 0.1, 2)) for one in labels]
+        ids = [f"{name}{i}" for i in range(len(labels))]
+        return run("learn", "m.km", table(f"{name}.csv", points, labels, ids)).stderr
+
+    told = "c has 5 examples: until there are about 15, new ones of it are often called unknown.\n"
+    assert "unknown" not in learnt("old", a=16, b=16)
+    assert told in learnt("few", c=5)
+    # It is told when the class is taught, and not of classes that are all small.
+    assert "unknown" not in learnt("others", a=1)
+    assert "unknown" not in learnt("more", c=10)
+    Path("m.km").unlink()
+    assert "unknown" not in learnt("small", a=5, b=5, c=2)
+
+
 def test_a_labelled_source_is_scored(model):
     new = [(0.1, 0.1), (5.1, 5.2), (0.2, 0.2), (9.0, 9.0)]
     table(

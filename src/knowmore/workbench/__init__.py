@@ -24,6 +24,7 @@ from knowmore.workbench.cells import shown_cells as shown_cells
 from knowmore.workbench.describing import Describer as Describer
 from knowmore.workbench.describing import novelty_method as novelty_method
 from knowmore.workbench.describing import text_of as text_of
+from knowmore.workbench.learning import ENOUGH as ENOUGH
 from knowmore.workbench.learning import LearnOptions as LearnOptions
 from knowmore.workbench.learning import Learnt as Learnt
 from knowmore.workbench.learning import learn as learn
