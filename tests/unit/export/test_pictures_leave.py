@@ -159,7 +159,7 @@ def test_a_graph_of_a_file_begins_with_pixels(taught, tmp_path):
 
 @needs_network
 @pytest.mark.slow
-@pytest.mark.parametrize("h, w", [(101, 163), (700, 431), (2001, 2407)])
+@pytest.mark.parametrize(("h", "w"), [(101, 163), (700, 431), (2001, 2407)])
 def test_the_steps_of_the_documentation_are_those_of_predict(h, w, taught, tmp_path, monkeypatch):
     """Odd sides, so that the square begins between pixels; one that is reduced as it is read."""
     pytest.importorskip("onnxruntime")
@@ -288,7 +288,7 @@ def test_a_page_of_pictures_holds_the_network_and_lets_nothing_out(tmp_path):
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "connect-src" not in policy
     assert "http" not in text.replace("http-equiv", "").partition('id="weights"')[0]
-    assert "GPClassifier of pictures that learnt from 4 examples" in text
+    assert "Tells 3 kinds of pictures: &lt;/script&gt;, a, b. It learnt from 4 examples" in text
     assert "EfficientNet-Lite0 (Tan and Le 2019), under the Apache License 2.0." in text
     count = sum(layer.W.size + layer.b.size for layer in efficientnet_lite0())
     (weights,) = re.findall(r'id="weights">([^<]*)<', text)
