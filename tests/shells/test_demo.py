@@ -142,6 +142,18 @@ def test_demo_reports(tmp_path):
         assert measured in text
 
 
+def test_words_in_the_figure_do_not_cover_the_legend(digits):
+    figure = experiments.new_figure(11, 7.6)
+    *_, part = figure.subfigures(2, 2).flat
+    ax = part.subplots()
+    values = np.linspace(0.5, 2, 200)[None]
+    made = SimpleNamespace(variances=values, is_stranger=values > 1.2)
+    demo._draw_variances(ax, made)
+    figure.canvas.draw()
+    (words,) = ax.texts
+    assert not ax.get_legend().get_window_extent().overlaps(words.get_window_extent())
+
+
 def test_the_model_left_behind_and_the_commands_to_try_on_it(digits, tmp_path, monkeypatch):
     path = tmp_path / "digits.km"
     for _ in range(2):
@@ -155,9 +167,11 @@ def test_the_model_left_behind_and_the_commands_to_try_on_it(digits, tmp_path, m
     monkeypatch.setattr(demo, "_sentences", lambda result: ())
     monkeypatch.setattr("knowmore.store.Store.verify", lambda self, fast: _Fine())
     report = demo.report(demo.Demo(*[None] * 5, digits), tmp_path)
-    codes = [CliRunner().invoke(app, split(line)[1:]).exit_code for line in report.commands]
-    # These few digits are labelled well.
-    assert codes == [0, 0, 0]
+    done = [CliRunner().invoke(app, split(line)[1:]) for line in report.commands]
+    assert [one.exit_code for one in done] == [0, 0, 0, 0]
+    # Each shows something, and the first measures what was made.
+    assert all(one.stdout.strip() for one in done[:2])
+    assert "each predicted by the others" in done[0].stdout
     with knowmore.open(path) as store:
         assert len(store) == 275
 

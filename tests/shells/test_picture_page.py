@@ -118,10 +118,10 @@ def test_a_page_answers_as_the_command(page, folder, said):
 def test_one_picture_and_what_is_none(page, folder, said):
     name, want = next((name, one) for name, one in said.items() if one["unknown"])
     page.set_input_files("#file", [folder / "new" / name])
-    api.expect(page.locator("#answer .label")).to_have_text(want["label"], timeout=20_000)
-    api.expect(page.locator("#answer .unknown")).to_contain_text("it looks like no class")
+    api.expect(page.locator("#answer .label")).to_have_text("unknown", timeout=20_000)
+    api.expect(page.locator("#answer")).to_contain_text(f"most like {want['label']}.")
     assert page.locator("#answer meter").count() == 2
-    api.expect(page.locator("#said")).to_contain_text(", unknown")
+    api.expect(page.locator("#said")).to_contain_text("unknown, looks like ")
     broken = {"name": "none.png", "mimeType": "image/png", "buffer": b"no picture"}
     page.set_input_files("#file", [broken])
     api.expect(page.locator("#message")).to_have_text(
@@ -129,6 +129,32 @@ def test_one_picture_and_what_is_none(page, folder, said):
         "WebP or GIF."
     )
     api.expect(page.locator("#answer .label")).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [1100, 390])
+def test_a_table_shows_all_on_every_width(width, page, folder, said):
+    page.set_viewport_size({"width": width, "height": 800})
+    broken = {"name": "none.png", "mimeType": "image/png", "buffer": b"no picture"}
+    pictures = [
+        {"name": one, "mimeType": "image/png", "buffer": (folder / "new" / one).read_bytes()}
+        for one in said
+    ]
+    page.set_input_files("#file", [*pictures, broken])
+    api.expect(page.locator("#body tr")).to_have_count(len(said) + 1, timeout=60_000)
+    cells = page.locator("#body td")
+    assert page.locator("#top th").all_inner_texts() == ["picture", "label", "probability", "std"]
+    for place, want in enumerate(said.values()):
+        label = want["label"]
+        shown = f"unknown (looks like {label})" if want["unknown"] else label
+        assert cells.nth(3 * place).inner_text() == shown
+    # Each cell is in sight, and so is why a file is no answer.
+    boxes = [one.bounding_box() for one in cells.all()]
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
+    assert cells.last.inner_text().startswith('"none.png" cannot be read: it is no picture')
+    api.expect(page.locator("#answer .label")).to_have_count(1)
+    api.expect(page.locator("#message")).to_have_text(
+        f"1 of {len(said) + 1} files cannot be read: see the table."
+    )
 
 
 def test_the_camera(page):

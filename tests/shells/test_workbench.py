@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import select
 import shutil
 import sqlite3
@@ -13,6 +14,7 @@ import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -748,6 +750,82 @@ def test_evaluation_by_leave_one_out(model, here):
         "Balanced accuracy, the mean recall of the classes: 87.5%.\n"
     )
     assert (here / "e.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_small_class_beside_large_ones_is_told(here):
+    rng = np.random.default_rng(0)
+
+    def learnt(name, **counts):
+        labels = [label for label, count in counts.items() for _ in range(count)]
+        points = [tuple(rng.normal("abcd".index(one), 0.1, 2)) for one in labels]
+        ids = [f"{name}{i}" for i in range(len(labels))]
+        return run("learn", "m.km", table(f"{name}.csv", points, labels, ids)).stderr
+
+    told = "c has 5 examples: until there are about 15, new ones of it are often called unknown.\n"
+    assert "unknown" not in learnt("old", a=16, b=16)
+    assert told in learnt("few", c=5)
+    # It is told when the class is taught, and not of classes that are all small.
+    assert "unknown" not in learnt("others", a=1)
+    assert "unknown" not in learnt("more", c=10)
+    Path("m.km").unlink()
+    assert "unknown" not in learnt("small", a=5, b=5, c=2)
+
+
+def test_a_labelled_source_is_scored(model):
+    new = [(0.1, 0.1), (5.1, 5.2), (0.2, 0.2), (9.0, 9.0)]
+    table(
+        "test.csv",
+        [POINTS[0], *new],
+        ["daisy", "daisy", "rose", "rose", "yak"],
+        ["f0", "a", "b", "c", "d"],
+    )
+    found = asked("evaluate", model, "test.csv")
+    assert (found["examples"], found["held"], found["unknown_classes"]) == (4, 1, ["yak"])
+    said = [one["label"] for one in lines(run("predict", model, "test.csv", "--json").stdout)][1:]
+    assert found["accuracy"] == rounded(
+        np.mean([*map(str.__eq__, said, ["daisy", "rose", "rose", "yak"])])
+    )
+    names = found["confusion"]["labels"]
+    assert names == ["daisy", "rose", "yak"]
+    assert np.sum(found["confusion"]["counts"], axis=1).tolist() == [1, 2, 1]
+    assert sum(one["count"] for one in found["calibration"]["bins"]) == 4
+    result = run("evaluate", model, "test.csv", "--plot", "e.png")
+    assert ": 2 of 4, each of test.csv.\n" in result.stdout
+    assert result.stderr == (
+        "Left out: 1 that the model holds.\n"
+        "1 record is of classes that the model does not know, and counted as wrong: 'yak'.\n"
+        "Written: e.png\n"
+    )
+    table("kind.csv", new[:2], ["daisy", "rose"], "ab")
+    Path("kind.csv").write_text(Path("kind.csv").read_text().replace("label", "kind"))
+    assert asked("evaluate", model, "kind.csv", "--label", "kind")["accuracy"] == 1
+
+
+def test_sources_that_cannot_be_scored(model):
+    table("again.csv")
+    table("new.csv", POINTS[:1], ["daisy"], ["x"])
+    Path("new.csv").write_text(Path("new.csv").read_text().replace("label", "kind"))
+    for words, problem in {
+        ("again.csv",): "The model holds all records of 'again.csv', so that they cannot test it. "
+        "Leave the source out: each is then predicted by the others.",
+        ("--id", "id"): "--label and --id are of a labelled source. Name it after the model.",
+        ("new.csv",): "'new.csv' has no column 'label'. Name the one that holds the labels",
+    }.items():
+        with pytest.raises(InvalidInput, match=re.escape(problem)):
+            run("evaluate", model, *words)
+
+
+def test_values_of_a_source_are_scored():
+    asked("init", "line.km", "--kind", "gp-regression")
+    points = [(float(i), 0.0) for i in range(30)]
+    table("line.csv", points, [str(2 * i) for i in range(30)], [f"p{i}" for i in range(30)])
+    asked("learn", "line.km", "line.csv")
+    table("test.csv", [(3.5, 0.0), (5.5, 0.0)], ["8", "11"], "ab")
+    found = asked("evaluate", "line.km", "test.csv")
+    said = [one["value"] for one in lines(run("predict", "line.km", "test.csv", "--json").stdout)]
+    assert (found["examples"], found["held"]) == (2, 0)
+    assert found["rmse"] == rounded(np.sqrt(np.mean((np.array(said) - [8, 11]) ** 2)))
+    assert "unknown_classes" not in found
 
 
 def test_evaluation_of_a_model_that_is_off_says_how_to_improve_it(model):

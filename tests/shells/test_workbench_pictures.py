@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import tarfile
+import time
 
 import numpy as np
 import pytest
+from labelled import served
 from PIL import Image
 from tolerance import assert_rounded, assert_within, expansion_error
 from typer.testing import CliRunner
@@ -411,6 +413,17 @@ def test_features_in_other_words_are_noticed_by_all_that_ask(model, new, tmp_pat
         assert store.log() == before
 
 
+def test_a_test_set_may_have_files_of_the_same_names(model, folder, tmp_path):
+    """train/upright/0.png is not test/upright/0.png; the same picture is held, though."""
+    for name, other in {"upright": "level", "level": "upright"}.items():
+        (tmp_path / "test" / name).mkdir(parents=True)
+        shutil.copy(folder / f"photos/{other}/0.png", tmp_path / f"test/{name}/0.png")
+        shutil.copy(folder / f"photos/{name}/1.png", tmp_path / f"test/{name}/1.png")
+    result = run("evaluate", model, tmp_path / "test")
+    assert result.stderr.startswith("Left out: 2 that the model holds.")
+    assert result.stdout.startswith("0.0% right: 0 of 2, each of ")
+
+
 def test_a_service_says_which_vectors_it_takes(model):
     with knowmore.open(model) as store, pytest.raises(InvalidInput) as caught:
         Answering(store, 0.05)([[1.0, 2.0]])
@@ -418,6 +431,20 @@ def test_a_service_says_which_vectors_it_takes(model):
         "Row 0 has 2 numbers, but the model has 420 features. They are those of a picture: "
         "knowmore features NEW -o new.npz --like m.km"
     )
+
+
+@pytest.mark.slow
+def test_a_service_for_label_studio_says_what_it_lacks_for_pictures(model, monkeypatch):
+    for name in "LABEL_STUDIO_URL", "LABEL_STUDIO_API_KEY":
+        monkeypatch.delenv(name, raising=False)
+    with served(model, "a" * 16) as (_, printed):
+        end = time.monotonic() + 30
+        while len(lines := printed.read_text().splitlines()) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
+    assert lines[1:] == [
+        "Set LABEL_STUDIO_URL and LABEL_STUDIO_API_KEY first: without them the pictures of tasks "
+        "are fetched with a token that newer Label Studios refuse, and then nothing is learnt."
+    ]
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -9,7 +9,7 @@ import typer
 
 import knowmore
 from knowmore.cli import showing
-from knowmore.cli.options import Count, Id, Json, ModelFile, Source, Sources
+from knowmore.cli.options import Count, Id, Json, Label, ModelFile, Source, Sources
 
 Rate = Annotated[
     float,
@@ -59,27 +59,55 @@ def predict(
 
 def evaluate(
     model: ModelFile,
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SOURCE]",
+            help="Labelled records to predict instead: a test set, as for learn.",
+        ),
+    ] = None,
+    label: Label = None,
+    id_: Id = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw confusion and calibration as PNG.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """How good the model is, by leave-one-out: each example is predicted by all the others."""
-    from knowmore.cli.evaluating import draw, show
-    from knowmore.workbench import TUNABLE, evaluate
+    """How good the model is, by leave-one-out: each example is predicted by all the others.
 
-    with knowmore.open(model) as store, showing.progress_bar("leaving each out"):
-        answer = evaluate(store)
+    With a SOURCE, how good it is there. Records that the model holds are left out, and labels of
+    classes that it does not know count as wrong. Exit code 3: some records could not be used.
+    """
+    from knowmore.cli.evaluating import draw, show, show_left_out
+    from knowmore.errors import InvalidInput
+    from knowmore.workbench import TUNABLE, evaluate, evaluate_source
+
+    if source is None and (label, id_) != (None, None):
+        raise InvalidInput("--label and --id are of a labelled source. Name it after the model.")
+    tested = None
+    with (
+        knowmore.open(model) as store,
+        showing.progress_bar("leaving each out" if source is None else "predicting"),
+    ):
+        if source is None:
+            answer, how = evaluate(store), "predicted by the others"
+        else:
+            tested = evaluate_source(store, source, label, id_)
+            answer, how = tested.answer, f"of {source}"
     if plot is not None:
-        draw(answer, plot)
+        draw(answer, plot, how)
     if as_json:
-        showing.show_json(answer.as_json())
+        showing.show_json((tested or answer).as_json())
     else:
-        show(answer)
-        if store.kind in TUNABLE and answer.is_off:
+        show(answer, how)
+        if tested is not None:
+            show_left_out(tested)
+        elif store.kind in TUNABLE and answer.is_off:
             showing.talk(f"To improve: knowmore tune {model}")
     if plot is not None:
         showing.talk(f"Written: {plot}")
+    if tested is not None:
+        _end(tested.source)
 
 
 def suspects(

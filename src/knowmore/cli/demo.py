@@ -246,7 +246,8 @@ def report(result: Demo, out: Path) -> Report:
     model = _write_model(result.digits, out / "digits.km")
     name = quote(str(model))
     commands = (
-        f"knowmore suspects {name}",
+        f"knowmore evaluate {name}",
+        f"knowmore explain {name} ann/0000",
         f"knowmore forget {name} --contributor ann",
         f"knowmore verify {name}",
     )
@@ -378,7 +379,8 @@ def _draw_variances(ax: Axes, result: Demo) -> None:
         weights = np.full(len(values), 100 / len(values))
         ax.hist(values, bins, weights=weights, color=colour, alpha=0.6, label=label)
     ax.axvline(1, color="black", linewidth=1)
-    ax.annotate("I don't know this", (1, 0.93), (6, 0), ("data", "axes fraction"), "offset points")
+    # Below the legend, which has the upper right corner.
+    ax.annotate("I don't know this", (1, 0.76), (6, 0), ("data", "axes fraction"), "offset points")
     x = f"variance / threshold ({_QUANTILE:.0%} quantile of leave-one-out)"
     _explain(ax, "Digits it knows, and one it never met", x, "images (%)")
 

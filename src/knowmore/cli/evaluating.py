@@ -7,36 +7,49 @@ from typing import Any
 
 import numpy as np
 
-from knowmore.cli.showing import show_table
-from knowmore.workbench import ClassEvaluation, ValueEvaluation
+from knowmore._base import some
+from knowmore.cli.showing import show_table, talk
+from knowmore.workbench import ClassEvaluation, SourceEvaluation, ValueEvaluation
 
 # With more classes the confusion is told as the pairs that are confused most.
 _MATRIX = 12
 _PAIRS = 10
 
 
-def show(answer: ClassEvaluation | ValueEvaluation) -> None:
-    """Print an evaluation as tables."""
+def show(answer: ClassEvaluation | ValueEvaluation, how: str) -> None:
+    """Print an evaluation as tables; how : examples were predicted, in words."""
     if isinstance(answer, ClassEvaluation):
-        _show_classes(answer)
+        _show_classes(answer, how)
     else:
-        _show_values(answer)
+        _show_values(answer, how)
 
 
-def draw(answer: ClassEvaluation | ValueEvaluation, path: Path) -> None:
-    """Write a figure of an evaluation as PNG."""
+def draw(answer: ClassEvaluation | ValueEvaluation, path: Path, how: str) -> None:
+    """Write a figure of an evaluation as PNG; how : examples were predicted, in words."""
     if isinstance(answer, ClassEvaluation):
-        _draw_classes(answer, path)
+        _draw_classes(answer, path, how)
     else:
-        _draw_values(answer, path)
+        _draw_values(answer, path, how)
 
 
-def _show_classes(answer: ClassEvaluation) -> None:
+def show_left_out(tested: SourceEvaluation) -> None:
+    """Say which records of a test set the model holds, and which it cannot get right."""
+    if tested.held:
+        talk(f"Left out: {tested.held} that the model holds.")
+    if tested.strangers:
+        count = "1 record is" if tested.strangers == 1 else f"{tested.strangers} records are"
+        talk(
+            f"{count} of classes that the model does not know, and counted as wrong: "
+            f"{some(tested.unknown)}."
+        )
+
+
+def _show_classes(answer: ClassEvaluation, how: str) -> None:
     """Print it as tables."""
     n, right = int(answer.held.sum()), int(np.trace(answer.counts))
     silent = n - int(answer.counts.sum())
     said = f" Of {silent} the others say nothing." if silent else ""
-    print(f"{answer.accuracy:.1%} right: {right} of {n}, each predicted by the others.{said}")
+    print(f"{answer.accuracy:.1%} right: {right} of {n}, each {how}.{said}")
     print(f"Balanced accuracy, the mean recall of the classes: {answer.balanced:.1%}.\n")
     show_table(("class", "examples", "recall", "precision"), answer.by_class())
     print()
@@ -65,7 +78,7 @@ def _show_confusion(answer: ClassEvaluation) -> None:
     show_table(("class", "taken for", "examples"), rows)
 
 
-def _draw_classes(answer: ClassEvaluation, path: Path) -> None:
+def _draw_classes(answer: ClassEvaluation, path: Path, how: str) -> None:
     """Write a figure as PNG."""
     from knowmore.cli.experiments import new_figure, save_figure
     from knowmore.insight import ReliabilityDisplay
@@ -78,7 +91,7 @@ def _draw_classes(answer: ClassEvaluation, path: Path) -> None:
     at = range(len(names))
     ax.set_xticks(at, names, rotation=90, parse_math=False)
     ax.set_yticks(at, names, parse_math=False)
-    ax.set(xlabel="taken for", ylabel="class", title=f"{answer.accuracy:.1%} right, leave-one-out")
+    ax.set(xlabel="taken for", ylabel="class", title=f"{answer.accuracy:.1%} right, each {how}")
     if len(names) <= _MATRIX:
         for i in at:
             for j in at:
@@ -89,10 +102,10 @@ def _draw_classes(answer: ClassEvaluation, path: Path) -> None:
     save_figure(figure, path)
 
 
-def _show_values(answer: ValueEvaluation) -> None:
+def _show_values(answer: ValueEvaluation, how: str) -> None:
     """Print it as tables."""
     found = answer.as_json()
-    print(f"{found['examples']} examples, each predicted by all others.\n")
+    print(f"{found['examples']} examples, each {how}.\n")
     names = {
         "rmse": "root of the mean squared error",
         "mean_absolute_error": "mean absolute error",
@@ -103,7 +116,7 @@ def _show_values(answer: ValueEvaluation) -> None:
     show_table(("measure", "value"), [(words, found[name]) for name, words in names.items()])
 
 
-def _draw_values(answer: ValueEvaluation, path: Path) -> None:
+def _draw_values(answer: ValueEvaluation, path: Path, how: str) -> None:
     """Write a figure as PNG."""
     from knowmore._base import BLUE, GREY, quiet_axes
     from knowmore.cli.experiments import new_figure, save_figure
@@ -116,6 +129,6 @@ def _draw_values(answer: ValueEvaluation, path: Path) -> None:
     ax.errorbar(
         answer.truth, answer.predicted, answer.std, fmt="o", color=BLUE, ms=3, lw=0.5, alpha=0.7
     )
-    ax.set(xlabel="value", ylabel="predicted by all others", title=f"Error {rmse:.4g}")
+    ax.set(xlabel="value", ylabel="predicted", title=f"Error {rmse:.4g}, each {how}")
     quiet_axes(ax)
     save_figure(figure, path)

@@ -60,6 +60,8 @@ def serve(model: Path, *, host: str, port: int, token: str | None, label_studio:
         def ready() -> None:
             told = f"Serving {model} at http://{where}:{number}. Ctrl+C ends it."
             print(told, file=sys.stderr, flush=True)
+            if label_studio and None in (settings.label_studio_url, settings.label_studio_token):
+                _tell_of_pictures(model)
 
         app = create_app(settings, failed=failed, ready=ready)
         # The application limits requests: uvicorn would count connections.
@@ -70,6 +72,17 @@ def serve(model: Path, *, host: str, port: int, token: str | None, label_studio:
         server.run(sockets=[bound])
     if errors:
         raise errors[0]
+
+
+def _tell_of_pictures(model: Path) -> None:
+    """Say what a model of pictures cannot do before it is told where its Label Studio is."""
+    with knowmore.open(model) as store:
+        of_pictures = "pictures" in store.notes
+    if of_pictures:
+        talk(
+            f"Set {' and '.join(_LABEL_STUDIO)} first: without them the pictures of tasks are "
+            f"fetched with a token that newer Label Studios refuse, and then nothing is learnt."
+        )
 
 
 def studio(

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from knowmore.store import Forgotten, Preview
     from knowmore.workbench import LearnOptions, Learnt
 
+# So many small classes are told one by one.
+_FEW = 5
+
 
 def init(
     model: ModelFile,
@@ -296,7 +299,15 @@ def _report_learnt(found: Learnt, request: LearnOptions, name: str) -> None:
 
 
 def _note_learnt(found: Learnt, request: LearnOptions, name: str) -> None:
+    from knowmore.workbench import ENOUGH
 
+    for label, count in found.few[:_FEW]:
+        showing.talk(
+            f"{label} has {showing.counted(count)}: until there are about {ENOUGH}, new ones of it "
+            f"are often called unknown."
+        )
+    if more := found.few[_FEW:]:
+        showing.talk(f"So it is with {len(more)} more classes.")
     for sentence in found.kept:
         showing.talk(sentence)
     for column, why in found.left_out.items():

@@ -14,9 +14,10 @@ from knowmore.images import as_onnx, efficientnet_lite0, is_onnx
 # How pictures become the input of a graph, for its metadata.
 _WAY: Final = (
     "uint8 (m, {h}, {w}, 3), red, green and blue: turn a picture upright, reduce it to a longest "
-    "side of {longest} pixels, cut out the square around the centre whose side is {crop:.6g} of "
-    "the shorter one, and resize it, both times by bicubic interpolation with antialiasing, as "
-    "Pillow's Image.resize does it"
+    "side of {longest} pixels with Pillow's Image.thumbnail(({longest}, {longest})), and then take "
+    "Image.resize(({w}, {h}), BICUBIC, box) with the fractional box (x - r, y - r, x + r, y + r), "
+    "which is not rounded to whole pixels: x and y are half of the width and the height, and r is "
+    "{crop:.6g} / 2 of the shorter side"
 )
 _BEFORE: Final = """
 <ir_version: 8, opset_import: ["": 17]>

@@ -32,6 +32,8 @@ from knowmore.tables import BLANKS
 _MOST_BYTES = 380_000_000
 # The largest whole number up to which JavaScript knows all.
 _SAFE = 2**53 - 1
+# So many classes are named.
+_NAMED = 20
 
 
 def to_html(estimator: Any, path: File, *, pictures: Embedding | None = None) -> None:
@@ -183,16 +185,20 @@ def _title(of: Description) -> str:
 
 
 def _summary(of: Description, *, of_pictures: bool) -> str:
-    """A sentence that describes the model.
-
-    Names may hold lone surrogates, which no file can: only numbers are told here.
-    """
+    """A sentence or two that describe the model."""
     d, n = len(of.columns), len(of.X)
-    about = f"{of.kind} of {d:,} {'feature' if d == 1 else 'features'}"
+    held = f"learnt from {n:,} {'example' if n == 1 else 'examples'}, held in this file."
     if of_pictures:
-        about = f"{of.kind} of pictures"
-    if of.kernel is None:
-        return f"{about}."
-    return (
-        f"{about} that learnt from {n:,} {'example' if n == 1 else 'examples'}, held in this file."
-    )
+        does = "Tells a number of a picture." if of.classes is None else _kinds(of.classes.tolist())
+        return does if of.kernel is None else f"{does} It {held}"
+    about = f"{of.kind} of {d:,} {'feature' if d == 1 else 'features'}"
+    return f"{about}." if of.kernel is None else f"{about} that {held}"
+
+
+def _kinds(classes: list[Any]) -> str:
+    """Which pictures a model tells apart; of very many the first."""
+    names = [str(one) for one in classes[:_NAMED]]
+    if len(classes) > _NAMED:
+        names.append(f"{len(classes) - _NAMED} more")
+    kinds = "1 kind" if len(classes) == 1 else f"{len(classes)} kinds"
+    return f"Tells {kinds} of pictures: {', '.join(names)}."

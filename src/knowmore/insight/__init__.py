@@ -12,6 +12,7 @@ from knowmore.insight.asking import WITH_VARIANCE as WITH_VARIANCE
 from knowmore.insight.asking import count_of as count_of
 from knowmore.insight.asking import has_grounds as has_grounds
 from knowmore.insight.calibration import Calibrated, Reliability, calibrate, reliability
+from knowmore.insight.calibration import binned as binned
 from knowmore.insight.displays import (
     LearningCurveDisplay,
     NoveltyDisplay,

@@ -18,7 +18,7 @@ from knowmore.errors import InvalidInput, NoExamples
 from knowmore.export import column_names
 from knowmore.images import WORDS, check_pixels
 from knowmore.images import Describer as PictureDescriber
-from knowmore.web.questions import SentPicture
+from knowmore.web.questions import SEND_PICTURE, SentPicture
 from knowmore.workbench import (
     TEXT,
     Describer,
@@ -147,6 +147,11 @@ class Answering:
             self._by_name(one, i) if isinstance(one, dict) else one for i, one in enumerate(given)
         ]
         for i, row in enumerate(rows):
+            if isinstance(row, str) and self._way:
+                raise InvalidInput(
+                    f"Row {i} is a text, and the model has learnt pictures. Send the picture "
+                    f"itself: {SEND_PICTURE}"
+                )
             if isinstance(row, str):
                 raise InvalidInput(
                     f"Row {i} is a text, and the model has learnt numbers. Give its {d} features."

@@ -22,7 +22,7 @@ from fastapi import HTTPException
 from fastapi.responses import HTMLResponse, Response
 
 from knowmore.web.access import LOCAL_NAMES, Door, Settings, host_and_port
-from knowmore.web.questions import FORM, media_of
+from knowmore.web.questions import FORM, SEND_PICTURE, media_of
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -94,11 +94,13 @@ class BodyLimit(NamedTuple):
     """The longest body of a request, in bytes, and its media type.
 
     remedy : what to do about a body that is too long
+    also : what else may be sent, if another media type comes
     """
 
     most: int
     remedy: str = "Send less at a time."
     media: str = _JSON
+    also: str = ""
 
     def too_long(self) -> Refusal:
         """The refusal of a longer body."""
@@ -109,7 +111,7 @@ class BodyLimit(NamedTuple):
         if media_of(headers.get("content-type", "")) != self.media:
             # A page of another site may send other types without being allowed to.
             what = "JSON" if self.media == _JSON else "one picture"
-            raise Refusal(415, f"Send {what}, with Content-Type: {self.media}.")
+            raise Refusal(415, f"Send {what}, with Content-Type: {self.media}.{self.also}")
         length = headers.get("content-length", "0")
         # Python converts no text of thousands of digits.
         if not length.isdecimal() or len(length) > _DIGITS or int(length) > self.most:
@@ -200,7 +202,7 @@ class ServiceRules:
             raise Refusal(403, "A page of another site may not ask this service.")
         if media == FORM or media.startswith("image/"):
             return BodyLimit(_MOST_PICTURES, "Send fewer pictures, or smaller ones.", media)
-        return self._limit
+        return self._limit._replace(also=f" A model of pictures also takes one: {SEND_PICTURE}")
 
     def _knows(self, authorization: str) -> bool:
         """Whether this carries the token, compared in constant time."""

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException as UnreadableForm
 # The most pictures of one form.
 MOST_PICTURES: Final = 100
 FORM: Final = "multipart/form-data"
+SEND_PICTURE: Final = "curl -H 'Content-Type: image/jpeg' --data-binary @NAME.jpg"
 _SEND: Final = "Send files, as curl -F files=@NAME.jpg does."
 
 

@@ -24,6 +24,7 @@ from knowmore.workbench.cells import shown_cells as shown_cells
 from knowmore.workbench.describing import Describer as Describer
 from knowmore.workbench.describing import novelty_method as novelty_method
 from knowmore.workbench.describing import text_of as text_of
+from knowmore.workbench.learning import ENOUGH as ENOUGH
 from knowmore.workbench.learning import LearnOptions as LearnOptions
 from knowmore.workbench.learning import Learnt as Learnt
 from knowmore.workbench.learning import learn as learn
@@ -61,6 +62,8 @@ from knowmore.workbench.previewing import merge as merge
 from knowmore.workbench.previewing import preview_edit as preview_edit
 from knowmore.workbench.previewing import preview_forget as preview_forget
 from knowmore.workbench.previewing import preview_merge as preview_merge
+from knowmore.workbench.scoring import SourceEvaluation as SourceEvaluation
+from knowmore.workbench.scoring import evaluate_source as evaluate_source
 from knowmore.workbench.showing import SIDE as SIDE
 from knowmore.workbench.showing import made_small as made_small
 from knowmore.workbench.showing import shown as shown

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, Final
 
 import knowmore
 from knowmore._base import Id
@@ -32,6 +33,7 @@ from knowmore.workbench.model import (
     Progress,
     check_source,
     labels_of,
+    noted,
     numbers_of,
     origin_of,
     predicts_values,
@@ -69,6 +71,10 @@ class LearnOptions:
     again: bool = False
     table: Options = field(default_factory=Options)
     text: str | None = None
+
+
+# With fewer examples beside larger classes, new ones of a class are often called unknown.
+ENOUGH: Final = 15
 
 
 @dataclass
@@ -109,6 +115,8 @@ class Learnt:
     ids: str = "given"
     # Why columns of the first table do not count, by name.
     left_out: dict[str, str] = field(default_factory=dict)
+    # Classes that grew, and have so few examples that new ones of them are often called unknown.
+    few: tuple[tuple[Any, int], ...] = ()
 
 
 def learn(request: LearnOptions, progress: Progress) -> tuple[Learnt, Source]:
@@ -225,7 +233,18 @@ class _Learning:
         found.unreadable = len(self.source.skipped)
         foreseen = len(self.held) + found.added - found.forgotten
         found.examples = foreseen if is_dry else len(self.store.ids_)
+        found.few = () if is_dry else self._few()
         return found
+
+    def _few(self) -> tuple[tuple[Any, int], ...]:
+        """The classes that grew, and are still small beside most others, by their examples."""
+        if self.store.kind != "gp" or "texts" in noted(self.store):
+            return ()
+        before = Counter(record.label for record in self.held.values())
+        now = self.store.status().classes
+        if len(now) < 3 or median(now.values()) < ENOUGH:
+            return ()
+        return tuple((one, n) for one, n in now.items() if before[one] < n < ENOUGH)
 
     def _steps(self, part: LearnBatch) -> _Steps:
         """The edits that learn a batch; none if nothing changes, or for a dry run."""

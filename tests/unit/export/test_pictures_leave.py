@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,7 +90,8 @@ def test_a_graph_has_the_users_network_before_the_model(last, maps, opset, tmp_p
     about = session.get_modelmeta().custom_metadata_map
     assert {"kind", "columns", "classes", "pictures"} <= about.keys()
     assert about["pictures"].startswith("uint8 (m, 6, 6, 3), red, green and blue: ")
-    assert "whose side is 0.75 of the shorter one" in about["pictures"]
+    assert "Image.resize((6, 6), BICUBIC, box) with the fractional box" in about["pictures"]
+    assert about["pictures"].endswith("r is 0.75 / 2 of the shorter side")
 
 
 def test_networks_that_cannot_be_before_a_model(tmp_path):
@@ -153,6 +155,26 @@ def test_a_graph_of_a_file_begins_with_pixels(taught, tmp_path):
         assert label.tolist() == store.predict(X).tolist()
         assert_rounded(probabilities, store.predict_proba(X), 1000 * SINGLE)
         assert_rounded(variance, store.predict_variance(X), 1000 * SINGLE)
+
+
+@needs_network
+@pytest.mark.slow
+@pytest.mark.parametrize(("h", "w"), [(101, 163), (700, 431), (2001, 2407)])
+def test_the_steps_of_the_documentation_are_those_of_predict(h, w, taught, tmp_path, monkeypatch):
+    """Odd sides, so that the square begins between pixels; one that is reduced as it is read."""
+    pytest.importorskip("onnxruntime")
+    page = Path(__file__).parents[3] / "docs" / "export.md"
+    (code,) = re.findall(r"```python\n(import numpy.*?)```", page.read_text("utf-8"), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    run("export", taught, "--onnx", "animals.onnx")
+    noise = np.random.default_rng(h).integers(0, 256, (h // 9 + 1, w // 9 + 1, 3))
+    pixels = noise.astype(np.uint8).repeat(9, axis=0).repeat(9, axis=1)[:h, :w]
+    Image.fromarray(pixels).save("new.jpg")
+    found = {}
+    exec(code, found)
+    (said,) = map(json.loads, run("predict", taught, "new.jpg", "--json").stdout.splitlines())
+    assert said["label"] == found["label"][0]
+    assert_rounded(found["probabilities"].max(), said["probability"], 1000 * SINGLE)
 
 
 # -- pages ---------------------------------------------------------------------------------------
@@ -266,7 +288,7 @@ def test_a_page_of_pictures_holds_the_network_and_lets_nothing_out(tmp_path):
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "connect-src" not in policy
     assert "http" not in text.replace("http-equiv", "").partition('id="weights"')[0]
-    assert "GPClassifier of pictures that learnt from 4 examples" in text
+    assert "Tells 3 kinds of pictures: &lt;/script&gt;, a, b. It learnt from 4 examples" in text
     assert "EfficientNet-Lite0 (Tan and Le 2019), under the Apache License 2.0." in text
     count = sum(layer.W.size + layer.b.size for layer in efficientnet_lite0())
     (weights,) = re.findall(r'id="weights">([^<]*)<', text)

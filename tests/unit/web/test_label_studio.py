@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -423,3 +425,15 @@ def test_what_the_interface_shows():
 def test_interfaces_that_are_none(config):
     with pytest.raises(InvalidInput, match=r"^The labelling interface "):
         control(config)
+
+
+def test_the_interfaces_of_the_documentation_are_understood():
+    page = (Path(__file__).parents[3] / "docs" / "serving.md").read_text("utf-8")
+    (view,) = re.findall(r"```xml\n(.*?)```", page, re.DOTALL)
+    assert control(view) == Control("class", "image", "image")
+    (images,) = re.findall(r"<Image .*/>", view)
+    others = re.findall(r"`(<Text [^`]*/>)`, and `toName=\"(\w+)\"`", page)
+    assert [name for _, name in others] == ["text", "shown"]
+    for shown, name in others:
+        changed = view.replace(images, shown).replace('toName="image"', f'toName="{name}"')
+        assert control(changed) == Control("class", name, name)

@@ -356,7 +356,7 @@ def test_only_json_is_read(flowers):
         headers = {"Content-Type": "text/plain"}
         status, body, _ = ask("POST", "/predict", '{"rows": []}', headers)
     assert status == 415
-    assert body["detail"] == "Send JSON, with Content-Type: application/json."
+    assert body["detail"].startswith("Send JSON, with Content-Type: application/json. A model of")
 
 
 def test_what_it_says_of_itself(flowers):

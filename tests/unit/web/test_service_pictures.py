@@ -165,6 +165,24 @@ def test_a_model_of_numbers_takes_no_picture(tmp_path):
         assert ask.post("/predict", b"x", **{"Content-Type": "text/plain"})[0] == 415
 
 
+CURL = "curl -H 'Content-Type: image/jpeg' --data-binary @NAME.jpg"
+
+
+def test_who_does_not_send_a_picture_as_one_is_told_how(ask):
+    plain = {"Content-Type": "application/x-www-form-urlencoded"}
+    status, body, _ = ask("POST", "/predict", striped(0), plain)
+    assert (status, body["detail"]) == (
+        415,
+        "Send JSON, with Content-Type: application/json. A model of pictures also takes one: "
+        + CURL,
+    )
+    status, body = ask.post("/predict", {"rows": ["a.jpg"]})
+    assert (status, body["detail"]) == (
+        422,
+        f"Row 0 is a text, and the model has learnt pictures. Send the picture itself: {CURL}",
+    )
+
+
 def test_the_schema_tells_of_pictures(ask):
     schema = ask.get("/openapi.json")[1]["paths"]["/predict"]["post"]["requestBody"]
     kinds = {"application/json", "image/jpeg", "image/png", "multipart/form-data"}

@@ -68,7 +68,7 @@ async function decoded(file) {
 // -- answers --------------------------------------------------------------------------------------
 
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
-const spoken = (result) => isClassifier ? `${result.label}, ${percent(result.probability)}${result.unknown ? ", unknown" : ""}`
+const spoken = (result) => isClassifier ? `${result.unknown ? `unknown, looks like ${result.label}` : result.label}, ${percent(result.probability)}`
   : `${[result.value].flat().map(short).join(", ")}`;
 
 function show({result, milliseconds}) {
@@ -102,9 +102,13 @@ async function answerFiles(files) {
       line = [file.name, ...columnsOf(answered.result)];
     } catch (error) {
       if (mine !== turn) return;
-      $("answer").replaceChildren();
-      say(error.message, true);
+      // Among several it stands beside its file, and the answer to another stays.
+      if (files.length === 1) {
+        $("answer").replaceChildren();
+        say(error.message, true);
+      }
       line = [file.name, ...header.map((_, j) => j ? "" : error.message)];
+      line.problem = error.message;
     }
     done.push(line);
     thumbnails.push(small);
@@ -113,6 +117,8 @@ async function answerFiles(files) {
       $("many").hidden = false;
     }
   }
+  const bad = done.filter((line) => line.problem).length;
+  if (bad && files.length > 1) say(`${bad} of ${files.length} files cannot be read: see the table.`, true);
 }
 
 // -- the camera -----------------------------------------------------------------------------------

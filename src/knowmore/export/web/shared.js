@@ -16,8 +16,8 @@ const short = (value) => typeof value === "number" ? String(Number(value.toPreci
 function answer(result) {
   const lines = [];
   if (isClassifier) {
-    lines.push(element("p", String(result.label), {class: "label"}));
-    if (result.unknown) lines.push(element("p", "Unknown: it looks like no class that was learnt.", {class: "unknown"}));
+    lines.push(element("p", result.unknown ? "unknown" : String(result.label), {class: result.unknown ? "label unknown" : "label"}));
+    if (result.unknown) lines.push(element("p", `It looks like no class that was learnt; most like ${result.label}.`));
     const shares = result.probabilities;
     const order = shares.map((_, c) => c).sort((a, b) => shares[b] - shares[a]).slice(0, 8);
     const list = element("ul");
@@ -59,17 +59,28 @@ function columnsOf(result) {
 
 const quoted = (cell) => /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 
-// A table of answers, each behind a name; `before` gives what stands before a name.
+// A class, or that it is unknown and what it looks like.
+function labelCell(label, unknown) {
+  const cell = element("td", "", {"data-name": "label"}), said = element("span", unknown ? "" : short(label));
+  if (unknown) said.append(element("span", "unknown", {class: "unknown"}), ` (looks like ${short(label)})`);
+  cell.append(said);
+  return cell;
+}
+
+// A table of answers, each behind a name; `before` gives what stands before a name. A line with a
+// `problem` has that instead of an answer.
 function fillTable(what, done, before = () => []) {
-  const top = element("tr");
-  for (const name of [what, ...header])
-    top.append(element("th", name, {scope: "col", class: [what, "label", "unknown"].includes(name) ? "" : "number"}));
+  const names = header.filter((name) => name !== "unknown"), top = element("tr");
+  for (const name of [what, ...names])
+    top.append(element("th", name, {scope: "col", class: [what, "label"].includes(name) ? "" : "number"}));
   $("top").replaceChildren(top);
   $("body").replaceChildren(...done.map((line, i) => {
-    const made = element("tr");
-    line.forEach((cell, j) => made.append(j ? element("td", short(cell), typeof cell === "number" ? {class: "number"} : {})
-                                            : element("th", cell, {scope: "row"})));
-    made.firstChild.prepend(...before(i));
+    const made = element("tr"), named = element("th", line[0], {scope: "row"});
+    named.prepend(...before(i));
+    made.append(named);
+    if (line.problem) made.append(element("td", line.problem, {class: "problem", colspan: names.length}));
+    else names.forEach((name, j) => made.append(name === "label" ? labelCell(line[1], tells && line.at(-1))
+      : element("td", short(line[j + 1]), {class: "number", "data-name": name})));
     return made;
   }));
 }
