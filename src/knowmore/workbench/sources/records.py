@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +30,8 @@ _DIGITS = 16
 CONTRIBUTOR, TEXT = "contributor", "text"
 # How many columns at each end of a wide table an error names.
 _END = 10
+# A word that can be nothing but an object in JSON, or a misspelt one.
+_OBJECT = re.compile(r'\s*\{\s*"')
 # Errors of a cell that is converted and is no number.
 _NO_NUMBER = (TypeError, ValueError, OverflowError)
 
@@ -430,13 +434,20 @@ def open_source(word: str, wanted: Wanted, *, streaming: bool = False) -> Source
         from knowmore.workbench.sources.texts import lines_source
 
         return lines_source(None, wanted, streaming=streaming)
+    if not wanted.labelled and is_json(word, wanted):
+        from knowmore.workbench.sources.texts import parsed
+
+        return parsed(word, wanted)
     path = Path(word)
     if wanted.texts and is_prose(word):
         from knowmore.workbench.sources.prose import one_text
 
         return one_text(word)
     if not path.exists():
-        raise MissingData(f"There is no file or folder {word!r}. Check the path.")
+        key = wanted.usual_text or TEXT
+        alone = f" A text of one word is JSON: {{{json.dumps(key)}: ...}}."
+        hint = alone if wanted.texts and not wanted.labelled else ""
+        raise MissingData(f"There is no file or folder {word!r}. Check the path.{hint}")
     ending = "" if path.is_dir() else path.suffix.lower()
     if ending in _TEXTS:
         from knowmore.workbench.sources.texts import csv_source
@@ -472,10 +483,7 @@ def open_source(word: str, wanted: Wanted, *, streaming: bool = False) -> Source
 
 def single_row(word: str, wanted: Wanted) -> tuple[Source, Any]:
     """The only record of a source, or of JSON on the command line: a row (1, d) or one picture."""
-    from knowmore.workbench.sources.texts import parsed
-
-    is_json = word.lstrip()[:1] in ("{", "[") and not Path(word).exists()
-    source = parsed(word, wanted) if is_json else open_source(word, wanted)
+    source = open_source(word, wanted)
     found = [block for block in source.blocks() if len(block)]
     count = sum(map(len, found))
     if count != 1:
@@ -489,11 +497,33 @@ def is_prose(word: str) -> bool:
     >>> is_prose("Win money now"), is_prose("letters.csv")
     (True, False)
     """
+    return bool(word.split()[1:]) and not _is_there(word)
+
+
+def is_json(word: str, wanted: Wanted) -> bool:
+    """Whether a word of the command line is a row as JSON: it has a bracket and names no file.
+
+    >>> is_json("[5.1, 3.5]", Wanted()), is_json("[New] Win money", Wanted(text="body"))
+    (True, False)
+    """
+    if word.lstrip()[:1] not in ("{", "[") or _is_there(word):
+        return False
+    if not wanted.texts or _OBJECT.match(word):
+        return True
+    # A text may begin with a bracket, too.
     try:
-        return bool(word.split()[1:]) and not Path(word).exists()
+        json.loads(word)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_there(word: str) -> bool:
+    try:
+        return Path(word).exists()
     except (OSError, ValueError):
         # It is too long for a name, or has a NUL character.
-        return True
+        return False
 
 
 def _has_texts(path: Path, wanted: Wanted) -> bool:
