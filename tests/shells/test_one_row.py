@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from knowmore.cli.app import app
 from knowmore.errors import InvalidInput, MissingData
+from knowmore.images import image_folder
+from knowmore.texts import text_folder
 
 ANIMALS = "size,fur,kind\n1,long,cat\n2,long,cat\n8,short,dog\n9,short,dog\n"
 SIZES = "size,weight,kind\n1,2,cat\n2,3,cat\n8,9,dog\n9,9,dog\n"
@@ -94,3 +96,33 @@ def test_what_is_no_row_of_a_model_of_texts(mail, word, kind, message):
     with pytest.raises(kind) as caught:
         run("predict", mail, word)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("predict", "mail.km", ""),
+        ("novel", "mail.km", ""),
+        ("suggest", "mail.km", ""),
+        ("learn", "mail.km", ""),
+        ("init", "new.km", "--kind", "one-shot", "--supports", ""),
+    ],
+)
+def test_an_empty_word_is_no_source(mail, words):
+    with pytest.raises(InvalidInput, match=r"is empty. Give one; \. is this folder\.$"):
+        run(*words)
+
+
+@pytest.mark.parametrize(
+    "words", [("studio", ""), ("features", "", "-o", "new.npz"), ("sums", "")]
+)
+def test_an_empty_word_is_no_path(words):
+    result = run(*words)
+    assert result.exit_code == 2
+    assert "empty" in result.stderr
+
+
+@pytest.mark.parametrize("read", [text_folder, image_folder])
+def test_a_folder_has_a_name_in_python_too(read):
+    with pytest.raises(InvalidInput, match="is empty"):
+        read("")

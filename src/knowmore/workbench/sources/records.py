@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
-from knowmore._base import Array, Id, files_in, some
+from knowmore._base import Array, Id, check_name, files_in, some
 from knowmore.errors import InvalidInput, MissingData
 from knowmore.store import content
 from knowmore.tables import Encoding, Options, json_of
@@ -443,6 +443,7 @@ def open_source(word: str, wanted: Wanted, *, streaming: bool = False) -> Source
         from knowmore.workbench.sources.prose import one_text
 
         return one_text(word)
+    check_name(word)
     if not path.exists():
         key = wanted.usual_text or TEXT
         alone = f" A text of one word is JSON: {{{json.dumps(key)}: ...}}."
