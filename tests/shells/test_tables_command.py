@@ -276,6 +276,11 @@ def test_the_studio_learns_a_table_first_with_its_options(here):
         assert len(store) == 11
 
 
+def test_columns_that_a_table_has_left_out_are_named(model, here):
+    said = run("learn", "q.km", "penguins.csv", "--label", "species", "--ignore", "name").stderr
+    assert said.startswith("Ignored: 'name'.\nThe rows have no ids")
+
+
 def test_options_are_kept(here):
     run(
         "learn",
