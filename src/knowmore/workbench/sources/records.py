@@ -444,7 +444,7 @@ def open_source(word: str, wanted: Wanted, *, streaming: bool = False) -> Source
 
         return one_text(word)
     check_name(word)
-    if not path.exists():
+    if not _is_there(word):
         key = wanted.usual_text or TEXT
         alone = f" A text of one word is JSON: {{{json.dumps(key)}: ...}}."
         hint = alone if wanted.texts and not wanted.labelled else ""
