@@ -20,6 +20,7 @@ from knowmore.cli.options import (
     Ignore,
     Label,
     Pictures,
+    Text,
     named_path,
     quickly,
     table_options,
@@ -285,6 +286,7 @@ def studio(
     ] = None,
     label: Label = None,
     id_: Id = None,
+    text: Text = None,
     columns: Columns = None,
     category: Category = None,
     ignore: Ignore = None,
@@ -307,5 +309,6 @@ def studio(
         opens=not no_open,
         label=label,
         id=id_,
+        text=text,
         table=table_options(columns, category, ignore),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -201,6 +202,15 @@ def show_skipped(skipped: Mapping[str, str]) -> None:
     """Say what was skipped, and why."""
     for name, why in sorted(skipped.items()):
         talk(f"Skipped: {name!r} {why}")
+
+
+def show_left_out(left: Mapping[str, str]) -> None:
+    """Say which columns of a first table do not count, why, and how they would."""
+    for column, why in left.items():
+        name = shlex.quote(column)
+        remedy = f" To learn texts: --text {name}. Names of levels all the same: --category {name}"
+        blank = why.endswith("blank")
+        talk(f"The column {column!r} {why}: it is left out.{'' if blank else remedy}")
 
 
 def confirm(question: str, yes: bool) -> bool:

@@ -300,13 +300,7 @@ def _note_learnt(found: Learnt, request: LearnOptions, name: str) -> None:
 
     for sentence in found.kept:
         showing.talk(sentence)
-    for column, why in found.left_out.items():
-        remedy = (
-            ""
-            if why.endswith("blank")
-            else f" To learn it all the same: --category {shlex.quote(column)}"
-        )
-        showing.talk(f"The column {column!r} {why}: it is left out.{remedy}")
+    showing.show_left_out(found.left_out)
     if found.described == "embedding":
         showing.talk(
             "Pictures are described by a network (efficientnet-lite0). Other features: knowmore "
