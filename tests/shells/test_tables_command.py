@@ -243,6 +243,7 @@ def test_the_service_takes_rows_by_name(model):
         ]
         for rows, words in (
             ([[1.0, 2.0]], "Row 0 is a list, but the model has learnt columns by their names"),
+            (["Win money now"], "Row 0 is a text, but the model has learnt columns by their names"),
             ([NEW, {"island": "Biscoe"}], "Row 1 lacks 'mass', 'ringed', 'seen'"),
             ([NEW | {"mass": "big"}], "Row 0, column 'mass': 'big' is not a number."),
             ([NEW | {"seen": 5}], "Row 0, column 'seen': 5 is not a date. Write it as 2024-03-01."),

@@ -252,7 +252,10 @@ def test_a_service_takes_texts(model):
         for rows, message in (
             ([" "], "Row 0 has no text."),
             (["a", [1.0]], "Row 1 is no text, and the model has learnt texts."),
-            ([{"length": 3}], 'Give a string, or {"body": "..."}.'),
+            ([{"length": 3}], "Row 0 has no 'body', only 'length', and the model has learnt texts."),
+            ([{}], "Row 0 has no 'body', and the model has learnt texts."),
+            ([{"body": 5}], 'Row 0 is no text, and the model has learnt texts. Give a text, or an '),
+            ([5], 'object: {"body": ...}.'),
         ):
             with pytest.raises(InvalidInput) as caught:
                 answering(rows)
