@@ -12,6 +12,8 @@ from knowmore.tables.columns import DateColumn as DateColumn
 from knowmore.tables.columns import NumberColumn as NumberColumn
 from knowmore.tables.columns import TruthColumn as TruthColumn
 from knowmore.tables.encoder import TableEncoder as TableEncoder
+from knowmore.tables.cells import has_comma as has_comma
+from knowmore.tables.cells import not_a_number as not_a_number
 from knowmore.tables.encoding import Encoding as Encoding
 from knowmore.tables.encoding import WrongCell as WrongCell
 from knowmore.tables.encoding import cells_of as cells_of

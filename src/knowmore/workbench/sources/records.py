@@ -15,7 +15,7 @@ import numpy as np
 from knowmore._base import Array, Id, check_name, files_in, some
 from knowmore.errors import InvalidInput, MissingData
 from knowmore.store import content
-from knowmore.tables import Encoding, Options, json_of
+from knowmore.tables import Encoding, Options, has_comma, json_of, not_a_number
 
 if TYPE_CHECKING:
     # Only a source of pictures pays for loading what reads them.
@@ -338,8 +338,8 @@ def _problem(cell: Any) -> str:
     """Why a cell is no number, and what to do."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return "there is no value. Fill it in, or leave the row out."
-    if isinstance(cell, str) and _is_decimal_comma(cell):
-        return f"{_short(cell)} has a decimal comma. Write a point."
+    if has_comma(cell):
+        return f"{not_a_number(cell)}."
     words = isinstance(cell, str) and bool(cell.split()[1:])
     texts = " To learn texts, name their column: --text COLUMN." * words
     return (
@@ -358,11 +358,6 @@ def check_finite(name: str, X: Array, features: Sequence[Any], places: Any) -> N
             f"{name!r}, {places[i]}, column {features[j]!r}: the value is {value}. Fill it in, or "
             f"leave the row out."
         )
-
-
-def _is_decimal_comma(cell: str) -> bool:
-    whole, _, rest = cell.strip().lstrip("+-").partition(",")
-    return whole.isdecimal() and rest.isdecimal()
 
 
 def _short(value: Any) -> str:
