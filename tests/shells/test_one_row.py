@@ -9,7 +9,7 @@ from texts import write_table, written
 from typer.testing import CliRunner
 
 from knowmore.cli.app import app
-from knowmore.errors import InvalidInput, MissingData
+from knowmore.errors import InvalidInput, MissingData, UnknownId
 from knowmore.images import image_folder
 from knowmore.texts import text_folder
 
@@ -126,3 +126,15 @@ def test_an_empty_word_is_no_path(words):
 def test_a_folder_has_a_name_in_python_too(read):
     with pytest.raises(InvalidInput, match="is empty"):
         read("")
+
+
+def test_an_example_that_moved_is_found_by_the_name_of_its_file(here):
+    for i, text in enumerate(written(4)[0]):
+        folder = here / "mails" / ("food" if i == 6 else "law")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"t{i}.txt").write_text(text)
+    run("learn", "m.km", "mails")
+    with pytest.raises(UnknownId, match=r"Did you mean food/t6\.txt\?$"):
+        run("forget", "m.km", "law/t6.txt")
+    with pytest.raises(UnknownId, match=r"Did you mean law/t1\.txt\?$"):
+        run("forget", "m.km", "law/t1.tx")
