@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,8 @@ _VISIBLE = {i: f"\\x{i:02x}" for i in (*range(32), *range(127, 160))}
 # Wider cells of a table are cut off on a terminal.
 _WIDEST = 100
 # What is printed of each record by a classifier, and by a regressor.
+# Numbers in names are sorted as if each had so many digits.
+_DIGITS = 20
 _CLASSES = ("id", "label", "probability", "std", "unknown")
 _VALUES = ("id", "value", "std")
 Progress = Callable[[float, str], None]
@@ -199,9 +202,18 @@ def show_refreshed(found: Refreshed, as_json: bool) -> None:
 
 
 def show_skipped(skipped: Mapping[str, str]) -> None:
-    """Say what was skipped, and why."""
-    for name, why in sorted(skipped.items()):
+    """Say what was skipped, and why: line 12 before line 101."""
+    for name, why in sorted(skipped.items(), key=lambda one: _in_order(one[0])):
         talk(f"Skipped: {name!r} {why}")
+
+
+def _in_order(name: str) -> str:
+    """What names are sorted by, so that their numbers count as such.
+
+    >>> sorted(["line 101", "line 12"], key=_in_order)
+    ['line 12', 'line 101']
+    """
+    return re.sub(r"\d+", lambda digits: digits.group().zfill(_DIGITS), name)
 
 
 def show_left_out(left: Mapping[str, str]) -> None:
