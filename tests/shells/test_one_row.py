@@ -89,7 +89,11 @@ def test_a_list_is_a_row_of_numbers(here):
         ('["hello"]', InvalidInput, "is a list, and the model has learnt texts. Give an object: {"),
         ('{"length": 5}', InvalidInput, "'the row' has no column 'body'."),
         ('{"text": 5}', InvalidInput, "column 'text': 5 is not text."),
-        ("hello", MissingData, "'hello'. Check the path. A text of one word is JSON: {\"body\": .."),
+        (
+            "hello",
+            MissingData,
+            "'hello'. Check the path. A text of one word is JSON: {\"body\": ..",
+        ),
     ],
 )
 def test_what_is_no_row_of_a_model_of_texts(mail, word, kind, message):
@@ -113,9 +117,7 @@ def test_an_empty_word_is_no_source(mail, words):
         run(*words)
 
 
-@pytest.mark.parametrize(
-    "words", [("studio", ""), ("features", "", "-o", "new.npz"), ("sums", "")]
-)
+@pytest.mark.parametrize("words", [("studio", ""), ("features", "", "-o", "new.npz"), ("sums", "")])
 def test_an_empty_word_is_no_path(words):
     result = run(*words)
     assert result.exit_code == 2

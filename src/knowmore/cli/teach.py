@@ -312,9 +312,16 @@ def _note_learnt(found: Learnt, request: LearnOptions, name: str) -> None:
             '"knowmore[embeddings]"'
         )
     if found.ids == "content":
-        talk = "The rows have no ids, so their contents serve as such: a row that changes is a new one."
+        talk = (
+            "The rows have no ids, so their contents serve as such: a row that changes is a new "
+            "one."
+        )
         if found.repeated:
-            rows = "row repeats another and does" if found.repeated == 1 else "rows repeat others and do"
+            rows = (
+                "row repeats another and does"
+                if found.repeated == 1
+                else "rows repeat others and do"
+            )
             talk += f" {found.repeated} {rows} not count again."
         if found.added and found.added == found.examples:
             talk += " To name a column of ids: --id COLUMN."

@@ -114,7 +114,11 @@ class TextVectors(TransformerMixin, BaseEstimator):
 def _listed(X: Any) -> list[str]:
     """The texts of a list or of the only column; one alone, or what is no text, is an error."""
     shape = getattr(X, "shape", None)
-    if isinstance(X, (str, bytes, Mapping)) or shape == () or not (shape or isinstance(X, Iterable)):
+    if (
+        isinstance(X, (str, bytes, Mapping))
+        or shape == ()
+        or not (shape or isinstance(X, Iterable))
+    ):
         raise InvalidType(f"A list of texts is needed, but {a_type(X)} was given. Give [text].")
     if shape is not None and len(shape) > 1:
         # Iterating over a table gives the names of its columns.

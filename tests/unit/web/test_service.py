@@ -234,7 +234,10 @@ LARGEST = "1.8e308"
             {"rows": [["x", 1.0]]},
             f"Row 0 has no number at position 0, or one above {LARGEST}. {ASK}",
         ),
-        ({"rows": [[1.0, 2.0], 7]}, f"Row 1 is neither a list of numbers nor an object nor a text. {ASK}"),
+        (
+            {"rows": [[1.0, 2.0], 7]},
+            f"Row 1 is neither a list of numbers nor an object nor a text. {ASK}",
+        ),
         (
             {"rows": [[1.0, 2.0], "x"]},
             "Row 1 is a text, and the model has learnt numbers. Give its 2 features.",
