@@ -146,6 +146,12 @@ TABLES = [
     ),
     (
         "a.csv",
+        "a;label\n4.020,25;x\n",
+        "'a.csv', line 2, column 'a': '4.020,25' has points between thousands and a decimal comma. "
+        "Write 4020.25.",
+    ),
+    (
+        "a.csv",
         "a,label\n,x\n",
         "'a.csv', line 2, column 'a': there is no value. Fill it in, or leave the row out.",
     ),

@@ -31,6 +31,8 @@ LEARNT = {"mass": "numbers", "ringed": "true and false", "seen": "dates", "islan
 CELLS = [
     ("mass", "heavy", "'heavy' is not a number"),
     ("mass", "3,7", "'3,7' has a decimal comma. Write a point"),
+    ("mass", "4.020,25", "has points between thousands and a decimal comma. Write 4020.25"),
+    ("mass", "-1.004.020,5", "has points between thousands and a decimal comma. Write -1004020.5"),
     ("mass", "3,700", "'3,700' has a comma. Write a decimal point, or no thousands separator"),
     ("mass", "3,700,000", "'3,700,000' has thousands separators. Leave them out"),
     ("mass", "3'700", '"3\'700" has thousands separators'),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from texts import write_table, written
 from tolerance import assert_rounded
 from typer.testing import CliRunner
 
@@ -76,7 +78,7 @@ def test_two_commands_lead_from_a_table_to_an_answer(here):
     assert "The column 'name' has 11 different texts in 11 rows, so they seem to be " in (
         result.stderr
     )
-    assert "left out. To learn it all the same: --category name" in result.stderr
+    assert "left out. To learn texts: --text name. Names of levels all" in result.stderr
     (here / "new.csv").write_text("island,mass,ringed,seen,year\nBiscoe,5050,,2008-01-05,2009\n")
     assert "Gentoo" in run("predict", "p.km", "new.csv").stdout
     again = asked("learn", "p.km", "penguins.csv")
@@ -241,6 +243,7 @@ def test_the_service_takes_rows_by_name(model):
         ]
         for rows, words in (
             ([[1.0, 2.0]], "Row 0 is a list, but the model has learnt columns by their names"),
+            (["Win money now"], "Row 0 is a text, but the model has learnt columns by their names"),
             ([NEW, {"island": "Biscoe"}], "Row 1 lacks 'mass', 'ringed', 'seen'"),
             ([NEW | {"mass": "big"}], "Row 0, column 'mass': 'big' is not a number."),
             ([NEW | {"seen": 5}], "Row 0, column 'seen': 5 is not a date. Write it as 2024-03-01."),
@@ -274,6 +277,32 @@ def test_the_studio_learns_a_table_first_with_its_options(here):
     with Store(path) as store:
         assert store.table.options.ignore == ("name",)
         assert len(store) == 11
+
+
+def test_columns_that_a_table_has_left_out_are_named(model, here):
+    said = run("learn", "q.km", "penguins.csv", "--label", "species", "--ignore", "name").stderr
+    assert said.startswith("Ignored: 'name'.\nThe rows have no ids")
+
+
+def test_the_studio_learns_texts_and_says_which_columns_are_left_out(here, capsys):
+    write_table(here / "mail.csv", *written(4))
+    options = {"label": "kind", "id": "nr", "table": Options()}
+    serving._model(here / "mail.csv", options)
+    said = capsys.readouterr().err
+    assert "The column 'body' has 12 different texts in 12 rows" in said
+    assert "To learn texts: --text body. Names of levels all the same: --category body\n" in said
+    shutil.copy("mail.csv", "texts.csv")
+    with Store(serving._model(here / "texts.csv", options | {"text": "body"})) as store:
+        assert store.notes["text"] == "body"
+    assert "--text" in run("studio", "--help").stdout
+    with pytest.raises(InvalidInput, match=r"--label, --id, --text, .* are of a table that is le"):
+        serving._model(here / "texts.km", options | {"text": "body"})
+
+
+def test_the_advice_names_a_column_that_has_values(here):
+    (here / "t.csv").write_text("gone,my body,kind\n" + "".join(f",t {i},x\n" for i in range(12)))
+    with pytest.raises(InvalidInput, match=r"--text 'my body'\. .*: --category 'my body'\.$"):
+        run("learn", "t.km", "t.csv", "--label", "kind")
 
 
 def test_options_are_kept(here):

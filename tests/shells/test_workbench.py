@@ -394,8 +394,8 @@ def test_rows_without_ids_are_known_by_their_contents():
     result = run("learn", "m.km", "a.csv")
     assert result.stdout == "2 added, 0 skipped, 0 replaced, 0 vanished. m.km holds 2 examples.\n"
     assert result.stderr == (
-        "The rows have no ids, so their contents serve as such: a row that changes is a new one; 1 "
-        "repeated ones count once.\n"
+        "The rows have no ids, so their contents serve as such: a row that changes is a new one. 1 "
+        "row repeats another and does not count again. To name a column of ids: --id COLUMN.\n"
     )
     assert asked("learn", "m.km", "a.csv")["repeated"] == 1
 

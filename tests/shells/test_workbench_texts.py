@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pyarrow as pa
@@ -252,7 +255,16 @@ def test_a_service_takes_texts(model):
         for rows, message in (
             ([" "], "Row 0 has no text."),
             (["a", [1.0]], "Row 1 is no text, and the model has learnt texts."),
-            ([{"length": 3}], 'Give a string, or {"body": "..."}.'),
+            (
+                [{"length": 3}],
+                "Row 0 has no 'body', only 'length', and the model has learnt texts.",
+            ),
+            ([{}], "Row 0 has no 'body', and the model has learnt texts."),
+            (
+                [{"body": 5}],
+                "Row 0 is no text, and the model has learnt texts. Give a text, or an ",
+            ),
+            ([5], 'object: {"body": ...}.'),
         ):
             with pytest.raises(InvalidInput) as caught:
                 answering(rows)
@@ -276,6 +288,66 @@ def test_texts_and_numbers_do_not_mix(model, here):
     run("learn", "n.km", "n.csv")
     message = failed("learn", "n.km", "mail.csv", *ROLES)
     assert message.startswith("The model has learnt numbers, and 'mail.csv' holds texts.")
+
+
+def test_texts_are_in_what_is_exported(model, here):
+    run("export", model, "--sqlite", "out.db", "--table", "out.csv")
+    with closing(sqlite3.connect(here / "out.db")) as database:
+        rows = database.execute("SELECT text, label FROM examples").fetchall()
+    assert rows == [*zip(TEXTS, LABELS, strict=True)]
+    with open("out.csv", newline="") as file:
+        table = [*csv.DictReader(file)]
+    assert [(row["text"], row["label"]) for row in table] == rows
+    # So the table can be learnt.
+    result = run("learn", "again.km", "out.csv", "--text", "text")
+    assert result.stdout.startswith("60 added, 0 skipped")
+    with knowmore.open(model) as store, knowmore.open("again.km") as other:
+        assert np.array_equal(store.examples.X, other.examples.X)
+
+
+def test_an_example_without_a_text_is_exported_with_none(model, here):
+    with knowmore.open(model) as store:
+        store.replace(["t0"], store.examples.X[1:2])
+    run("export", model, "--sqlite", "out.db", "--table", "out.csv")
+    with closing(sqlite3.connect(here / "out.db")) as database:
+        (text,) = database.execute("SELECT text FROM examples WHERE id = 't0'").fetchone()
+    with open("out.csv", newline="") as file:
+        assert [row["text"] for row in csv.DictReader(file) if row["id"] == "t0"] == [""]
+    assert text is None
+
+
+def test_words_are_not_listed_against_a_class(model):
+    for more in ((), ("--by", "words")):
+        message = failed("explain", model, "Win money now", "--against", *more)
+        assert message.endswith("of a text words are listed. Say --by examples.")
+    result = run("explain", model, "Win money now", "--against", "--by", "examples")
+    assert result.exit_code == 0
+
+
+def test_what_is_skipped_is_listed_in_the_order_of_the_source(model, here):
+    texts = ["" if i in (10, 99, 106) else f"Money {i}" for i in range(110)]
+    write_table("more.csv", texts, ["spam"] * len(texts), first=100)
+    lines = [f"'more.csv, line {i}'" for i in (12, 101, 108)]
+    for command in ("predict", "learn"):
+        result = run(command, model, "more.csv")
+        said = [line for line in result.stderr.splitlines() if line.startswith("Skipped")]
+        assert said == [f"Skipped: {line} has no text." for line in lines]
+        assert result.exit_code == 3
+
+
+def test_a_skipped_file_is_named_with_its_folder(model, here):
+    for folder in ("old", "new"):
+        (here / folder / "spam").mkdir(parents=True)
+        (here / folder / "good.txt").write_text("Win money")
+        (here / folder / "spam/bad.txt").write_bytes(b"caf\xe9")
+    for name in ("old", "new"):
+        assert f"Skipped: '{name}/spam/bad.txt' is not UTF-8" in run("predict", model, name).stderr
+    said = run("predict", model, "old", "new", "old/spam").stderr
+    assert [line.split()[1] for line in said.splitlines()] == [
+        "'old/spam/bad.txt'",
+        "'new/spam/bad.txt'",
+        "'old/spam/bad.txt'",
+    ]
 
 
 def test_a_page_is_refused_and_scripts_say_what_they_take(model):

@@ -127,6 +127,9 @@ def check_name(path: Any) -> None:
             f"The path is {path!r}, of type {type(path).__name__}. Give the name of a file or "
             f"folder: a str or a pathlib.Path."
         )
+    if not os.fspath(path):
+        # A path takes an empty text for the current folder.
+        raise InvalidInput("The name of the file or folder is empty. Give one; . is this folder.")
     if "\0" in str(path):
         raise InvalidInput(f"{str(path)!r} has a NUL in it, which no name of a file has.")
 

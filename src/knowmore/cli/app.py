@@ -20,6 +20,8 @@ from knowmore.cli.options import (
     Ignore,
     Label,
     Pictures,
+    Text,
+    named_path,
     quickly,
     table_options,
 )
@@ -102,7 +104,14 @@ def demo(out: Out = Path("results"), seed: Seed = 0, quick: Quick = False) -> No
 
 @app.command(rich_help_panel=_OTHERS)
 def features(
-    source: Annotated[Path, typer.Argument(help="A folder, tar archive or list of pictures.")],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A folder, tar archive or list of pictures.",
+            parser=named_path,
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The table to write: .npz or .parquet.")],
     kind: Annotated[
         Pictures | None,
@@ -147,7 +156,9 @@ def features(
 def sums(
     folder: Annotated[
         Path,
-        typer.Argument(help="A folder of .parquet or .npz files.", exists=True, file_okay=False),
+        typer.Argument(
+            metavar="FOLDER", help="A folder of .parquet or .npz files.", parser=named_path
+        ),
     ],
     label: Annotated[
         str | None,
@@ -264,6 +275,7 @@ def studio(
         Path | None,
         typer.Argument(
             metavar="M.km|FOLDER|TABLE",
+            parser=named_path,
             help="A model, or what to learn first, into a model beside it.",
             show_default="plane.km, made if there is none",
         ),
@@ -274,6 +286,7 @@ def studio(
     ] = None,
     label: Label = None,
     id_: Id = None,
+    text: Text = None,
     columns: Columns = None,
     category: Category = None,
     ignore: Ignore = None,
@@ -296,5 +309,6 @@ def studio(
         opens=not no_open,
         label=label,
         id=id_,
+        text=text,
         table=table_options(columns, category, ignore),
     )

@@ -242,11 +242,16 @@ def explain(
     word does, the score less the score without that word.
     """
     from knowmore._base import digits_of
+    from knowmore.errors import InvalidInput
     from knowmore.workbench import explain, explain_words, noted, predicts_values
 
     with knowmore.open(model) as store:
         of_texts = "texts" in noted(store)
         if by == "words" or (by is None and of_texts and not predicts_values(store)):
+            if against:
+                raise InvalidInput(
+                    "--against lists examples, and of a text words are listed. Say --by examples."
+                )
             showing.show_words(explain_words(store, what, label), count, as_json)
             return
         answer, table = explain(store, what, label, count, against=against)
@@ -285,10 +290,18 @@ def _without(grounds: Any) -> str:
     return f"{grounds.score:.{digits}g}; without {these} it would be {left:.{digits}g}{then}"
 
 
+def _whence(source: Any, name: str) -> str:
+    """The name of a skipped file with that of its source: several sources may have such a file."""
+    path = Path(source.name)
+    if not source.in_folders or path.name == name:
+        return source.name if source.in_folders else name
+    return str(path / name) if path.is_dir() else f"{source.name}, {name}"
+
+
 def _end(*read: Any) -> None:
     """Say what was skipped, and end with 3 if something was; a stream has said it already."""
     for one in read:
         if one.name != "-":
-            showing.show_skipped(one.skipped)
+            showing.show_skipped({_whence(one, name): why for name, why in one.skipped.items()})
     if any(one.skipped for one in read):
         raise typer.Exit(3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any
 import knowmore
 from knowmore._base import check_writable, user_folder
 from knowmore.cli.experiments import progress_bar
+from knowmore.cli.showing import show_skipped
 from knowmore.errors import InvalidInput
 from knowmore.images import (
     Cache,
@@ -176,8 +176,7 @@ def _counter(bar: Callable[[float, str], None], what: str) -> extraction.Progres
 def _summarise(request: Any, listed: Listing, found: extraction.Extraction, new: bool) -> None:
     skipped = dict(listed.skipped)
     skipped |= {listed.pictures[row].name: why for row, why in found.skipped.items()}
-    for name, why in sorted(skipped.items()):
-        print(f"Skipped: {name!r} {why}", file=sys.stderr)
+    show_skipped(skipped)
     n, d = found.features.shape
     origin = f"{found.computed} computed now, {n - found.computed} known"
     print(f"{n} pictures of {d} numbers each ({origin}), {len(skipped)} skipped.")

@@ -85,6 +85,7 @@ Text = Annotated[
         show_default="the one that the model learnt from, else text",
     ),
 ]
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; do nothing.")]
 Yes = Annotated[
@@ -114,6 +115,18 @@ def load_without_pandas() -> None:
         import_module("sklearn.base")
     finally:
         del sys.modules["pandas"]
+
+
+def named_path(text: str) -> Path:
+    """A path from the command line; an empty word names none, though paths take it for a folder."""
+    from knowmore._base import check_name
+    from knowmore.errors import InvalidInput
+
+    try:
+        check_name(text)
+    except InvalidInput as error:
+        raise typer.BadParameter(str(error)) from None
+    return Path(text)
 
 
 def table_options(columns: str | None, category: str | None, ignore: str | None) -> Any:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import knowmore
 from knowmore._base import optional
 from knowmore.cli.options import load_without_pandas
-from knowmore.cli.showing import counted, progress_bar, show_skipped, talk
+from knowmore.cli.showing import counted, progress_bar, show_left_out, show_skipped, talk
 from knowmore.errors import InvalidInput, KnowmoreError, MissingData
 from knowmore.web import Door
 
@@ -180,8 +180,8 @@ def _model(source: Path | None, teaching: dict[str, Any]) -> Path:
     """The file of the model that was named, learnt first if it is not one itself."""
     if (source is None or source.suffix == ".km") and any(teaching.values()):
         raise InvalidInput(
-            "--label, --id, --columns, --category and --ignore are of a table that is learnt. "
-            "Name the table, or leave them out."
+            "--label, --id, --text, --columns, --category and --ignore are of a table that is "
+            "learnt. Name the table, or leave them out."
         )
     if source is None:
         return _empty_plane()
@@ -213,6 +213,7 @@ def _learnt(source: Path, teaching: dict[str, Any]) -> Path:
     with progress_bar("learning") as progress:
         found, read = learn(request, progress)
     show_skipped(read.skipped)
+    show_left_out(found.left_out)
     talk(f"{path} has learnt {source}: {counted(found.examples)}, {found.added} of them new.")
     return path
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 # Wider cells of a table are cut off on a terminal.
 _WIDEST = 100
 # What is printed of each record by a classifier, and by a regressor.
+# Numbers in names are sorted as if each had so many digits.
+_DIGITS = 20
 _CLASSES = ("id", "label", "probability", "std", "unknown")
 _VALUES = ("id", "value", "std")
 Progress = Callable[[float, str], None]
@@ -209,9 +213,27 @@ def show_refreshed(found: Refreshed, as_json: bool) -> None:
 
 
 def show_skipped(skipped: Mapping[str, str]) -> None:
-    """Say what was skipped, and why."""
-    for name, why in sorted(skipped.items()):
+    """Say what was skipped, and why: line 12 before line 101."""
+    for name, why in sorted(skipped.items(), key=lambda one: _in_order(one[0])):
         talk(f"Skipped: {name!r} {why}")
+
+
+def _in_order(name: str) -> str:
+    """What names are sorted by, so that their numbers count as such.
+
+    >>> sorted(["line 101", "line 12"], key=_in_order)
+    ['line 12', 'line 101']
+    """
+    return re.sub(r"\d+", lambda digits: digits.group().zfill(_DIGITS), name)
+
+
+def show_left_out(left: Mapping[str, str]) -> None:
+    """Say which columns of a first table do not count, why, and how they would."""
+    for column, why in left.items():
+        name = shlex.quote(column)
+        remedy = f" To learn texts: --text {name}. Names of levels all the same: --category {name}"
+        blank = why.endswith("blank")
+        talk(f"The column {column!r} {why}: it is left out.{'' if blank else remedy}")
 
 
 def confirm(question: str, yes: bool) -> bool:

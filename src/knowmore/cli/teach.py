@@ -118,7 +118,8 @@ def learn(
     showing.show_skipped(read.skipped)
     if read.ignored and not as_json:
         names = ", ".join(map(repr, read.ignored))
-        showing.talk(f"Ignored: {names}. The model learns the texts of {read.text!r} alone.")
+        alone = f" The model learns the texts of {read.text!r} alone." if read.text else ""
+        showing.talk(f"Ignored: {names}.{alone}")
     if as_json:
         showing.show_json({"model": str(model), **asdict(found), "dry_run": dry_run})
     else:
@@ -310,13 +311,7 @@ def _note_learnt(found: Learnt, request: LearnOptions, name: str) -> None:
         showing.talk(f"So it is with {len(more)} more classes.")
     for sentence in found.kept:
         showing.talk(sentence)
-    for column, why in found.left_out.items():
-        remedy = (
-            ""
-            if why.endswith("blank")
-            else f" To learn it all the same: --category {shlex.quote(column)}"
-        )
-        showing.talk(f"The column {column!r} {why}: it is left out.{remedy}")
+    showing.show_left_out(found.left_out)
     if found.described == "embedding":
         showing.talk(
             "Pictures are described by a network (efficientnet-lite0). Other features: knowmore "
@@ -328,11 +323,20 @@ def _note_learnt(found: Learnt, request: LearnOptions, name: str) -> None:
             '"knowmore[embeddings]"'
         )
     if found.ids == "content":
-        same = f"; {found.repeated} repeated ones count once" if found.repeated else ""
-        showing.talk(
-            f"The rows have no ids, so their contents serve as such: a row that changes is a "
-            f"new one{same}."
+        talk = (
+            "The rows have no ids, so their contents serve as such: a row that changes is a new "
+            "one."
         )
+        if found.repeated:
+            rows = (
+                "row repeats another and does"
+                if found.repeated == 1
+                else "rows repeat others and do"
+            )
+            talk += f" {found.repeated} {rows} not count again."
+        if found.added and found.added == found.examples:
+            talk += " To name a column of ids: --id COLUMN."
+        showing.talk(talk)
     if found.values:
         showing.talk(
             f"The labels are {found.values} different numbers. To predict numbers, start anew: "

@@ -39,7 +39,8 @@ def to_table(model: Any, path: File) -> None:
     path : a .csv or .parquet file, replaced when the new one is complete
 
     The columns are id, label, weight, loo_predicted, loo_score, loo_variance and loo_silent, and
-    then the features by their names, or the cells of a table that was learnt in the file. Those
+    then the features by their names, or the cells of a table that was learnt in the file; of a
+    model of texts `text` is before them. Those
     that begin with loo are what the model predicts for the example without it (see `LeftOut`):
     the score is that of the example's own label. A regressor
     has no score; where its targets are rows of q numbers, label, loo_predicted and loo_variance
@@ -92,6 +93,10 @@ def _columns(model: Any) -> dict[str, Array]:
         columns = zip(*model.cells([*examples.names]), strict=True)
         cells = (np.array(column, dtype=object) for column in columns)
         return own | dict(zip(distinct([*table.names], tuple(own)), cells, strict=True))
+    if is_stored(model) and model.notes.get("texts") is not None:
+        kept = [record.thumbnail for record in model.records([*examples.names])]
+        texts = [None if one is None else one.decode() for one in kept]
+        own |= {"text": np.array([*texts, None], dtype=object)[:-1]}
     names = distinct([*column_names(model)], tuple(own))
     return own | dict(zip(names, examples.X.T, strict=True))
 

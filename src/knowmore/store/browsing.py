@@ -44,8 +44,8 @@ def to_sqlite(store: Store, path: Name) -> None:
     path : the database, replaced when the new one is complete
 
     examples : id, label, weight, contributor (who gave the features), labeller, origin, at (UTC,
-        ISO 8601), kept (1 if somebody has confirmed the label), and a column for each feature, or
-        for each column of a table that was learnt.
+        ISO 8601), kept (1 if somebody has confirmed the label), of a model of texts `text`, and a
+        column for each feature, or for each column of a table that was learnt.
         Several targets are label_0, label_1, ...; a feature that has the name of another column
         gets an underscore behind it. More than 1,000 features are one column, `features`, a list
         as JSON.
@@ -97,14 +97,16 @@ def _examples(store: Store, written: Callable[[Any], Any]) -> _Table:
     X: list[Any] = store.examples.X.tolist()
     if (encoding := store.table) is not None:
         names, X = [*encoding.names], store.cells()
-    wide = len(names) > _WIDE
+    wide, of_texts = len(names) > _WIDE, store.notes.get("texts") is not None
     rows = []
     for one, x in zip(records, X, strict=True):
         labels = one.label if isinstance(one.label, list) else [one.label]
         about = (one.weight, one.contributor, one.labeller, one.origin)
-        own = (*about, _moment(one.at), int(one.kept))
+        own: tuple[Any, ...] = (*about, _moment(one.at), int(one.kept))
+        if of_texts:
+            own += (None if one.thumbnail is None else one.thumbnail.decode(),)
         rows.append((written(one.id), *labels, *own, *([dumps(x)] if wide else x)))
-    taken = ["id", *several, *_OWN]
+    taken = ["id", *several, *_OWN, *(["text"] if of_texts else [])]
     return _Table("examples", _distinct([*taken, *(["features"] if wide else names)]), rows)
 
 

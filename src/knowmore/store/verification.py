@@ -828,7 +828,7 @@ def _traces(left: tuple[Trace, ...]) -> Check:
     if not left:
         says = (
             "in all pages that hold examples, and all free ones, every byte that belongs to no row "
-            "is zero; no file is left beside this one"
+            "is zero; no file that is left beside this one has a byte"
         )
         return Check("traces", True, says)
     names = ", ".join(dict.fromkeys(one.path.name for one in left))

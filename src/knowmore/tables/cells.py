@@ -33,6 +33,8 @@ _PARTS: Final[dict[str, tuple[re.Pattern[str], tuple[int, int, int]]]] = {
     "m/d/y": (re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})"), (2, 0, 1)),
 }
 _GROUPED: Final = re.compile(r"[+-]?\d{1,3}([,' ]\d{3})+(\.\d+)?")
+# Points separate thousands, and a comma the decimals, as much of Europe writes.
+_POINTED: Final = re.compile(r"[+-]?\d{1,3}(\.\d{3}){1,9},\d{1,15}")
 _DAY: Final = 86400.0
 _START: Final = datetime(1970, 1, 1)
 
@@ -91,7 +93,14 @@ def _number(text: str) -> float:
 
 
 def not_a_number(text: str) -> str:
-    """Why a text is no number, and what to do if it nearly is one."""
+    """Why a text is no number, and what to do if it nearly is one.
+
+    >>> not_a_number("4.020,25")
+    "'4.020,25' has points between thousands and a decimal comma. Write 4020.25"
+    """
+    if _POINTED.fullmatch(text.strip()):
+        plain = text.strip().replace(".", "").replace(",", ".")
+        return f"{short(text)} has points between thousands and a decimal comma. Write {plain}"
     if has_comma(text):
         whole, _, rest = text.strip().lstrip("+-").partition(",")
         if _GROUPED.fullmatch(text.strip()) and len(rest) != 3:

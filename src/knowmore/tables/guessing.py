@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, final
@@ -20,6 +21,8 @@ from knowmore.tables.columns import (
 # A text column with more levels than these, and more than half as many as rows, holds names.
 _LEVELS: Final = 10
 _SHARE: Final = 0.5
+# Why a column of no values is left out.
+_BLANK: Final = "is all blank"
 # What a problem is called, with its place: `(place, column, problem)`.
 Refuse = Callable[[str, str, str], InvalidInput]
 
@@ -163,11 +166,13 @@ class Guess:
                 found.append(made)
         if not found:
             why = "; ".join(f"{name!r} {why}" for name, why in left.items())
-            first = next(iter(left))
-            raise InvalidInput(
-                f"No column is left to learn from: {why}. To learn texts: --text {first}. Names of "
-                f"levels all the same: --category {first}"
-            )
+            advice = "Fill in the values"
+            if filled := [shlex.quote(name) for name in left if left[name] != _BLANK]:
+                advice = (
+                    f"To learn texts: --text {filled[0]}. Names of levels all the same: --category "
+                    f"{filled[0]}"
+                )
+            raise InvalidInput(f"No column is left to learn from: {why}. {advice}.")
         return tuple(found), left
 
     def _column(self, name: str, seen: _Evidence, refuse: Refuse) -> Column | str:
@@ -176,7 +181,7 @@ class Guess:
         if name in self.options.categories:
             return CategoryColumn(name)
         if not n:
-            return "is all blank"
+            return _BLANK
         if seen.numbers == n:
             return NumberColumn(name)
         if seen.truths == n:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, final
 
@@ -36,9 +36,11 @@ class TextVectors(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    model : None; "wordllama", the mean of 256 numbers for each piece of a word, which the package
-        of that name brings (extra `texts`; nothing is downloaded); or a callable that takes a list
-        of n texts and returns (n, m), such as `SentenceTransformer(...).encode`
+    model : None, letters alone; "wordllama", the mean of 256 numbers for each piece of a word,
+        which the package of that name brings (extra `texts`; nothing is downloaded); or a callable
+        that takes a list of n texts and returns (n, m), such as `SentenceTransformer(...).encode`.
+        The `knowmore` command takes "wordllama" wherever it is installed; Python only if it is
+        named, so that the same code has the same vectors everywhere
     letters : the number of columns that runs of letters are counted in; 0: none are counted
 
     A text without one letter or word has a vector of zeros. The order of words does not count.
@@ -57,12 +59,17 @@ class TextVectors(TransformerMixin, BaseEstimator):
     letters: int = 1024
 
     def fit(self, X: Any, y: Any = None) -> TextVectors:
-        """Learn nothing."""
+        """Learn nothing; what is no list of texts is an error."""
         self._check()
+        _listed(X)
         return self
 
     def transform(self, X: Any) -> Array:
-        """The vectors of n texts, float64 (n, letters + m)."""
+        """The vectors of n texts, float64 (n, letters + m).
+
+        X : a list or an array of texts, a column, or a table of one column, of pandas, polars or
+            pyarrow
+        """
         self._check()
         texts = _listed(X)
         blocks = [_unit(_counted(texts, self.letters))] if self.letters else []
@@ -105,10 +112,23 @@ class TextVectors(TransformerMixin, BaseEstimator):
 
 
 def _listed(X: Any) -> list[str]:
-    """The texts; one alone, or what is no text, is an error."""
-    if isinstance(X, (str, bytes)) or not isinstance(X, Iterable):
+    """The texts of a list or of the only column; one alone, or what is no text, is an error."""
+    shape = getattr(X, "shape", None)
+    if (
+        isinstance(X, (str, bytes, Mapping))
+        or shape == ()
+        or not (shape or isinstance(X, Iterable))
+    ):
         raise InvalidType(f"A list of texts is needed, but {a_type(X)} was given. Give [text].")
-    texts = [*X]
+    if shape is not None and len(shape) > 1:
+        # Iterating over a table gives the names of its columns.
+        if len(shape) > 2 or shape[1] != 1:
+            raise InvalidInput(
+                f"A list of texts or one column of them is needed, but {a_type(X)} of shape "
+                f"{tuple(shape)} was given. Choose the column of texts, as table[name]."
+            )
+        X = np.asarray(X, dtype=object).reshape(-1)
+    texts = X.to_pylist() if hasattr(X, "to_pylist") else [*X]
     if not texts:
         raise InvalidInput("No text was given: the list of texts is empty.")
     for i, text in enumerate(texts):

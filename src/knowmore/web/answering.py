@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -177,9 +178,13 @@ class Answering:
         ]
         for i, text in enumerate(texts):
             if not isinstance(text, str):
+                row, what = given[i], "is no text"
+                if isinstance(row, dict) and not names.keys() & row.keys():
+                    there = f", only {some([*row])}" if row else ""
+                    what = f"has no {self._text!r}{there}"
                 raise InvalidInput(
-                    f"Row {i} is no text, and the model has learnt texts. Give a string, or "
-                    f'{{"{self._text}": "..."}}.'
+                    f"Row {i} {what}, and the model has learnt texts. Give a text, or an object: "
+                    f"{{{json.dumps(self._text)}: ...}}."
                 )
         found = describer.vectors(texts)
         wrong = next(((i, one) for i, one in enumerate(found) if isinstance(one, str)), None)

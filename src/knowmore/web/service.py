@@ -181,13 +181,17 @@ def service_application(
 def _unreadable(where: str, problem: Mapping[str, Any]) -> str:
     if problem["type"] == "json_invalid":
         return f"The body is not JSON: {problem['ctx']['error']}."
-    expected = 'Send {"rows": [[5.1, 3.5, ...], ...]}, or rows by the names of the features.'
+    # The model is not asked yet: this holds for each.
+    expected = (
+        'Send {"rows": [...]}; each row is a list of numbers, an object of values by the names of '
+        "the columns, or a text, as the model has learnt."
+    )
     words = f"{where or 'The body'}: {problem['msg']}."
     match problem["loc"]:
         case ("body", "rows", int(row), "list[float]", int(at)):
             words = f"Row {row} has no number at position {at}, or one above 1.8e308."
         case ("body", "rows", int(row), *_):
-            words = f"Row {row} is neither a list of numbers nor an object."
+            words = f"Row {row} is neither a list of numbers nor an object nor a text."
     return f"{words} {expected}"
 
 

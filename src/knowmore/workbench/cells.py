@@ -180,8 +180,9 @@ def read_rows(table: Encoding, rows: Sequence[Any]) -> list[tuple[Cell, ...]]:
     found = []
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
+            what = "a text" if isinstance(row, str) else "a list"
             raise InvalidInput(
-                f"Row {i} is a list, but the model has learnt columns by their names. Give an "
+                f"Row {i} is {what}, but the model has learnt columns by their names. Give an "
                 f"object with {some(table.names)}."
             )
         if missing := [name for name in table.names if name not in row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -172,9 +172,17 @@ def meant(word: Any, known: Iterable[Any]) -> str:
 
     >>> meant("airplane", ["airplanes", "faces"]), meant("b.jpg", ["roses/b.jpg"]), meant("x", [])
     (' Did you mean airplanes?', ' Did you mean roses/b.jpg?', '')
+
+    A file of the same name in another folder is nearer than a similar name.
+
+    >>> meant("law/6.txt", ["law/16.txt", "food/6.txt"])
+    ' Did you mean food/6.txt?'
     """
     text, texts = str(word), [str(one) for one in known]
-    found = [one for one in texts if text and one.endswith(f"/{text}")]
+    name = PurePosixPath(text).name
+    found = [one for one in texts if name and PurePosixPath(one).name == name]
+    # Of several of this name the one in a folder that is asked for.
+    found = [one for one in found if one.endswith(f"/{text}")] or found
     found += get_close_matches(text, texts, 1)
     return f" Did you mean {found[0]}?" if found else ""
 

@@ -196,7 +196,7 @@ def test_what_holds_is_said_exactly(tmp_path):
     assert check(found, "journal").says == "its 1 entry leads to the 1 example held"
     assert check(found, "traces").says == (
         "in all pages that hold examples, and all free ones, every byte that belongs to no row is "
-        "zero; no file is left beside this one"
+        "zero; no file that is left beside this one has a byte"
     )
 
 

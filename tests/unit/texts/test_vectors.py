@@ -100,6 +100,10 @@ def test_it_is_a_transformer_of_scikit_learn():
         ({"model": 3}, ["a"], InvalidType, r"model is an int. Give None, a name or a callable."),
         ({"letters": 0}, ["a"], InvalidInput, r"letters=0 and model=None leave no vector."),
         ({}, "a", InvalidType, r"A list of texts is needed, but a str was given. Give \[text\]."),
+        ({}, {"a": 1}, InvalidType, r"A list of texts is needed, but a dict was given."),
+        ({}, np.array("a"), InvalidType, r"A list of texts is needed, but an ndarray was given."),
+        ({}, np.array([["a", "b"]]), InvalidInput, r"one column .* an ndarray of shape \(1, 2\)"),
+        ({}, np.array([[["a"]]]), InvalidInput, r"ndarray of shape \(1, 1, 1\) was given. Choose"),
         ({}, [], InvalidInput, r"No text was given: the list of texts is empty."),
         ({}, ["a", 1], InvalidInput, r"Text 1 is int, not text."),
         ({}, ["a\0"], InvalidInput, r"Text 0 has a NUL character at 1, so it is no text."),
@@ -115,6 +119,39 @@ def test_it_is_a_transformer_of_scikit_learn():
 def test_errors(given, texts, kind, message):
     with pytest.raises(kind, match=message):
         TextVectors(**given).transform(texts)
+    with pytest.raises(kind):
+        TextVectors(**given).fit_transform(texts)
+
+
+def test_what_is_no_list_of_texts_is_not_fitted():
+    with pytest.raises(InvalidType, match="a str was given"):
+        TextVectors().fit("a text")
+
+
+_TABLES = {
+    "pandas": ("DataFrame", "Series"),
+    "polars": ("DataFrame", "Series"),
+    "pyarrow": ("table", "array"),
+}
+
+
+@pytest.mark.parametrize("package", _TABLES)
+def test_a_table_of_one_column_is_a_list(package):
+    module, (table, column) = pytest.importorskip(package), _TABLES[package]
+    texts = ["Win money", "The minutes", ""]
+    X, make = TextVectors(letters=64).transform(texts), getattr(module, table)
+    for given in (make({"body": texts}), getattr(module, column)(texts)):
+        assert np.array_equal(TextVectors(letters=64).fit_transform(given), X)
+    with pytest.raises(InvalidInput, match=r"of shape \(3, 2\) was given. Choose the column of"):
+        TextVectors().transform(make({"body": texts, "kind": texts}))
+    with pytest.raises(InvalidInput, match="Text 1 is "):
+        TextVectors().transform(make({"body": ["a", None]}))
+
+
+def test_an_array_of_one_column_is_a_list():
+    texts = ["Win money", "The minutes"]
+    column = np.array(texts)[:, None]
+    assert np.array_equal(TextVectors().transform(column), TextVectors().transform(texts))
 
 
 def test_a_note_of_other_vectors_is_refused():

@@ -216,7 +216,10 @@ def test_what_another_program_has_added_is_named(flowers):
 # -- what is refused -----------------------------------------------------------------------------
 
 
-ASK = 'Send {"rows": [[5.1, 3.5, ...], ...]}, or rows by the names of the features.'
+ASK = (
+    'Send {"rows": [...]}; each row is a list of numbers, an object of values by the names of the '
+    "columns, or a text, as the model has learnt."
+)
 LARGEST = "1.8e308"
 
 
@@ -231,7 +234,10 @@ LARGEST = "1.8e308"
             {"rows": [["x", 1.0]]},
             f"Row 0 has no number at position 0, or one above {LARGEST}. {ASK}",
         ),
-        ({"rows": [[1.0, 2.0], 7]}, f"Row 1 is neither a list of numbers nor an object. {ASK}"),
+        (
+            {"rows": [[1.0, 2.0], 7]},
+            f"Row 1 is neither a list of numbers nor an object nor a text. {ASK}",
+        ),
         (
             {"rows": [[1.0, 2.0], "x"]},
             "Row 1 is a text, and the model has learnt numbers. Give its 2 features.",

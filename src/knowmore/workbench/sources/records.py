@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
-from knowmore._base import Array, Id, files_in, some
+from knowmore._base import Array, Id, check_name, files_in, some
 from knowmore.errors import InvalidInput, MissingData
 from knowmore.store import content
-from knowmore.tables import Encoding, Options, json_of
+from knowmore.tables import Encoding, Options, has_comma, json_of, not_a_number
 
 if TYPE_CHECKING:
     # Only a source of pictures pays for loading what reads them.
@@ -29,6 +30,8 @@ _DIGITS = 16
 CONTRIBUTOR, TEXT = "contributor", "text"
 # How many columns at each end of a wide table an error names.
 _END = 10
+# A word that can be nothing but an object in JSON, or a misspelt one.
+_OBJECT = re.compile(r'\s*\{\s*"')
 # Errors of a cell that is converted and is no number.
 _NO_NUMBER = (TypeError, ValueError, OverflowError)
 
@@ -335,8 +338,8 @@ def _problem(cell: Any) -> str:
     """Why a cell is no number, and what to do."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return "there is no value. Fill it in, or leave the row out."
-    if isinstance(cell, str) and _is_decimal_comma(cell):
-        return f"{_short(cell)} has a decimal comma. Write a point."
+    if has_comma(cell):
+        return f"{not_a_number(cell)}."
     words = isinstance(cell, str) and bool(cell.split()[1:])
     texts = " To learn texts, name their column: --text COLUMN." * words
     return (
@@ -355,11 +358,6 @@ def check_finite(name: str, X: Array, features: Sequence[Any], places: Any) -> N
             f"{name!r}, {places[i]}, column {features[j]!r}: the value is {value}. Fill it in, or "
             f"leave the row out."
         )
-
-
-def _is_decimal_comma(cell: str) -> bool:
-    whole, _, rest = cell.strip().lstrip("+-").partition(",")
-    return whole.isdecimal() and rest.isdecimal()
 
 
 def _short(value: Any) -> str:
@@ -431,17 +429,21 @@ def open_source(word: str, wanted: Wanted, *, streaming: bool = False) -> Source
         from knowmore.workbench.sources.texts import lines_source
 
         return lines_source(None, wanted, streaming=streaming)
-    path = Path(word)
-    if wanted.texts and _is_json(word, wanted):
+    if not wanted.labelled and is_json(word, wanted):
         from knowmore.workbench.sources.texts import parsed
 
         return parsed(word, wanted)
+    path = Path(word)
     if wanted.texts and is_prose(word):
         from knowmore.workbench.sources.prose import one_text
 
         return one_text(word)
-    if not _exists(word):
-        raise MissingData(f"There is no file or folder {word!r}. Check the path.")
+    check_name(word)
+    if not _is_there(word):
+        key = wanted.usual_text or TEXT
+        alone = f" A text of one word is JSON: {{{json.dumps(key)}: ...}}."
+        hint = alone if wanted.texts and not wanted.labelled else ""
+        raise MissingData(f"There is no file or folder {word!r}. Check the path.{hint}")
     ending = "" if path.is_dir() else path.suffix.lower()
     if ending in _TEXTS:
         from knowmore.workbench.sources.texts import csv_source
@@ -477,9 +479,7 @@ def open_source(word: str, wanted: Wanted, *, streaming: bool = False) -> Source
 
 def single_row(word: str, wanted: Wanted) -> tuple[Source, Any]:
     """The only record of a source, or of JSON on the command line: a row (1, d) or one picture."""
-    from knowmore.workbench.sources.texts import parsed
-
-    source = parsed(word, wanted) if _is_json(word, wanted) else open_source(word, wanted)
+    source = open_source(word, wanted)
     found = [block for block in source.blocks() if len(block)]
     count = sum(map(len, found))
     if count != 1:
@@ -493,21 +493,28 @@ def is_prose(word: str) -> bool:
     >>> is_prose("Win money now"), is_prose("letters.csv")
     (True, False)
     """
-    return bool(word.split()[1:]) and not _exists(word)
+    return bool(word.split()[1:]) and not _is_there(word)
 
 
-def _is_json(word: str, wanted: Wanted) -> bool:
-    """Whether a word of the command line is a record as JSON. A text may begin with a bracket."""
-    if word.lstrip()[:1] not in ("{", "[") or _exists(word):
+def is_json(word: str, wanted: Wanted) -> bool:
+    """Whether a word of the command line is a row as JSON: it has a bracket and names no file.
+
+    >>> is_json("[5.1, 3.5]", Wanted()), is_json("[New] Win money", Wanted(text="body"))
+    (True, False)
+    """
+    if word.lstrip()[:1] not in ("{", "[") or _is_there(word):
         return False
+    if not wanted.texts or _OBJECT.match(word):
+        return True
+    # A text may begin with a bracket, too.
     try:
-        return not wanted.texts or isinstance(json.loads(word), dict)
+        json.loads(word)
     except (ValueError, RecursionError):
         return False
+    return True
 
 
-def _exists(word: str) -> bool:
-    """Whether there is a file or folder of this name."""
+def _is_there(word: str) -> bool:
     try:
         return Path(word).exists()
     except (OSError, ValueError):

@@ -21,6 +21,7 @@ from knowmore.errors import InvalidInput
 from knowmore.workbench.sources.cells import tabled
 from knowmore.workbench.sources.records import (
     ROWS,
+    TEXT,
     RecordBlock,
     Source,
     Wanted,
@@ -208,8 +209,13 @@ def parsed(text: str, wanted: Wanted) -> Source:
     name = "the row"
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{text!r} is not JSON: {error}.") from error
+    if isinstance(value, list) and wanted.texts:
+        raise InvalidInput(
+            f"{text!r} is a list, and the model has learnt texts. Give an object: "
+            f'{{"{wanted.usual_text or TEXT}": "..."}}'
+        )
     row = {FEATURES: value} if isinstance(value, list) else value
     if not isinstance(row, dict):
         raise InvalidInput(f"{text!r} is no JSON object. Give names and numbers: {{...}} or [...].")
