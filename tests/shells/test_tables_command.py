@@ -334,6 +334,25 @@ def test_a_plain_table_of_numbers_stays_as_it_was(here):
         assert all(record.thumbnail is None for record in store.records())
 
 
+@pytest.mark.parametrize("last", ["80331,2", "01067,2"])
+def test_zip_codes_keep_their_zeros(last, here):
+    (here / "z.csv").write_text(f"zip,b,label\n80331,1,x\n01067,0.5,y\n{last},x\n")
+    run("learn", "z.km", "z.csv")
+    with Store("z.km") as store:
+        assert [column.kind for column in store.table.columns] == ["category", "number"]
+        assert store.cells()[1] == ("01067", 0.5)
+
+
+def test_a_model_of_numbers_learns_padded_numbers_as_such(here):
+    (here / "n.csv").write_text("a,b,label\n1,2,x\n3,4,y\n")
+    (here / "p.csv").write_text("a,b,label\n05,2,x\n")
+    run("learn", "n.km", "n.csv")
+    run("learn", "n.km", "p.csv")
+    with Store("n.km") as store:
+        assert store.table is None
+        assert store.cells()[2] == (5.0, 2.0)
+
+
 def test_tomorrows_file_under_another_name(model, here):
     (here / "tomorrow.csv").write_text(PENGUINS)
     found = asked("learn", model, "tomorrow.csv", "--sync")

@@ -6,6 +6,7 @@ is a frozen value, an `Encoding`, which JSON can write.
 
 from knowmore.tables.cells import BLANKS as BLANKS
 from knowmore.tables.cells import Cell as Cell
+from knowmore.tables.cells import is_padded as is_padded
 from knowmore.tables.columns import CategoryColumn as CategoryColumn
 from knowmore.tables.columns import Column as Column
 from knowmore.tables.columns import DateColumn as DateColumn
