@@ -33,6 +33,7 @@ from knowmore.workbench.model import (
 GAUSSIAN = ("gp", "gp-regression", "linear", "linear-regression", "forest", "forest-regression")
 CLASSIFYING = ("gp", "lssvm", "linear", "forest", "n-plus-one")
 EXPLAINABLE = (*GAUSSIAN, "lssvm", "n-plus-one")
+CHOOSING = ("gp", "gp-regression", "lssvm", "forest", "forest-regression")
 TUNABLE = ("gp", "gp-regression", "lssvm")
 
 # A probability, or the share of values within one deviation, that is wrong by more is far off.
@@ -176,6 +177,21 @@ def tune(
         with store.together(TUNE):
             store.set_parameters(**changed)
     return answer
+
+
+def refresh_settings(store: Store, *, dry_run: bool) -> list[tuple[str, Any, Any]]:
+    """Let the examples held choose kernel and noise again, as far as nobody gave them.
+
+    Each that changes: its name, and what it was and is, or would be with `dry_run`.
+    """
+    estimator_of(store, CHOOSING)
+    before = store.settings_
+    if dry_run:
+        after = store.estimator.refresh_settings().settings_
+    else:
+        after = store.refresh_settings().settings_
+    pairs = (("kernel", repr(before.kernel), repr(after.kernel)), ("noise", before.noise, after.noise))
+    return [pair for pair in pairs if pair[1] != pair[2]]
 
 
 # -- how good it is --------------------------------------------------------------------------------
@@ -326,6 +342,7 @@ def status(store: Store) -> dict[str, Any]:
     texts : how texts become vectors, if the model has learnt texts
     contributors, origins : the number of examples by name
     chosen, follows : the parameters that the examples choose, and whether after every edit
+    choosers_held : whether all examples that chose are held; else some may have left
     settings : the parameters of the estimator; a kernel in words
     edits, undone : entries of the journal, and how many of these are undone
     """
@@ -347,6 +364,7 @@ def status(store: Store) -> dict[str, Any]:
         "noise": facts.noise,
         "chosen": list(facts.chosen),
         "follows": facts.follows,
+        "choosers_held": facts.choosers_held,
         "settings": {
             name: value if isinstance(value, plain) else repr(value)
             for name, value in facts.parameters.items()
