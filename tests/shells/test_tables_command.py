@@ -18,7 +18,7 @@ import knowmore
 from knowmore import insight
 from knowmore.cli import serving
 from knowmore.cli.app import app
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.estimators import unnamed
 from knowmore.store import Store
 from knowmore.tables import Options
@@ -351,6 +351,31 @@ def test_a_model_of_numbers_learns_padded_numbers_as_such(here):
     with Store("n.km") as store:
         assert store.table is None
         assert store.cells()[2] == (5.0, 2.0)
+
+
+def test_a_row_that_is_blank_everywhere_is_unknown(model, here):
+    (here / "new.csv").write_text(
+        "id,island,mass,ringed,seen,year\nn1,,,,,\nn2,Biscoe,5100,true,2008-01-02,2008\n"
+    )
+    with pytest.warns(
+        KnowmoreWarning, match=r"^Blank or new in every column.*: 'n1'\. Fill in what"
+    ):
+        said = run("predict", model, "new.csv", "--rate", "0", "--json")
+    blank, full = map(json.loads, said.stdout.splitlines())
+    assert (blank["id"], blank["unknown"]) == ("n1", True)
+    assert full["unknown"] is None
+
+
+def test_an_explanation_shows_the_cells_of_examples(model):
+    row = json.dumps(NEW)
+    parts = asked("explain", model, row, "--count", "2")["parts"]
+    with Store(model) as store:
+        for part in parts:
+            (cells,) = store.cells(part["id"][:1])
+            assert part["cells"] == dict(zip(store.table.names, cells, strict=True))
+    said = run("explain", model, row, "--count", "2").stdout.splitlines()
+    assert "cells" in said[1]
+    assert said[2].rstrip().split("  ")[-1].startswith("island ")
 
 
 def test_tomorrows_file_under_another_name(model, here):

@@ -114,7 +114,8 @@ def explain(
 ) -> tuple[Any, dict[str, list[Any]]]:
     """Why a score is what it is: the answer, and its parts by columns, the strongest first.
 
-    `insight.grounds`, where "id" are lists of ids. Of a linear model `insight.explain`, the parts
+    `insight.grounds`, where "id" are lists of ids, with the "cells" by the names of their columns
+    or the "text" of the first of each, if the model has learnt such. Of a linear model `insight.explain`, the parts
     of its features, and with a squared hinge those of its examples.
 
     what : the id of an example, or a row: JSON, a picture, a file of one row
@@ -128,7 +129,7 @@ def explain(
     if insight.has_grounds(estimator):
         found = insight.grounds(estimator, x, wanted, count, against=against)
         table = {name: column.tolist() for name, column in found._columns().items()}
-        return found, table | {"id": [list(ground) for ground in found.ids]}
+        return found, table | {"id": [list(ground) for ground in found.ids]} | _held(store, found)
     if against:
         raise InvalidInput(
             "This model is explained by contributions, of which those below zero speak against "
@@ -142,6 +143,17 @@ def explain(
     if "feature" in table and (columns := noted(store).get("columns")):
         table["feature"] = [columns[j] if isinstance(j, int) else j for j in table["feature"]]
     return answer, table
+
+
+def _held(store: Store, found: Any) -> dict[str, list[Any]]:
+    """The cells, or the text, of the first example of each ground; nothing of pictures."""
+    first = [ground[0] for ground in found.ids]
+    if (texts := texts_of(store, first)) is not None:
+        return {"text": texts}
+    names = noted(store).get("columns") if store.table is None else store.table.names
+    if not first or not names:
+        return {}
+    return {"cells": [dict(zip(names, row, strict=True)) for row in store.cells(first)]}
 
 
 def _row(store: Store, what: str) -> Any:
@@ -190,7 +202,10 @@ def refresh_settings(store: Store, *, dry_run: bool) -> list[tuple[str, Any, Any
         after = store.estimator.refresh_settings().settings_
     else:
         after = store.refresh_settings().settings_
-    pairs = (("kernel", repr(before.kernel), repr(after.kernel)), ("noise", before.noise, after.noise))
+    pairs = (
+        ("kernel", repr(before.kernel), repr(after.kernel)),
+        ("noise", before.noise, after.noise),
+    )
     return [pair for pair in pairs if pair[1] != pair[2]]
 
 
