@@ -125,16 +125,16 @@ class Predictor:
         return [RowPrediction(*each) for each in zip(*columns, strict=True)]
 
     def is_blank(self, X: Array) -> Array:
-        """Which rows X (m, d) are blank, or have a new level, in every column of the table, (m,)."""
+        """Which rows X (m, d) are blank, or a new level, in every column, (m,)."""
         if self._blank is None:
             return np.zeros(len(X), dtype=bool)
-        return np.asarray((X == self._blank).all(axis=1))
+        return np.asarray((self._blank == X).all(axis=1))
 
     def _by_scores(self, X: Array) -> tuple[list[Any], ...]:
         """The columns of answers of a classifier, from one mean and one variance."""
         estimator, nothing = self.estimator, [None] * len(X)
         model, rows = estimator.frozen_model(), estimator.model_inputs(X)
-        mean, std, unknown = model.mean(rows), nothing, nothing
+        mean, std, unknown = model.mean(rows), nothing, list[Any](nothing)
         variance = np.zeros(len(X))
         if hasattr(estimator, "predict_variance"):
             variance = model.variance(rows)
@@ -142,10 +142,8 @@ class Predictor:
         if self.judge is not None:
             unknown = self.judge.unknown(model, rows, mean, variance).tolist()
         # Blanks say nothing, whatever those of other rows went with.
-        unknown = [
-            True if blank else one
-            for one, blank in zip(unknown, self.is_blank(X).tolist(), strict=True)
-        ]
+        for i in np.flatnonzero(self.is_blank(X)).tolist():
+            unknown[i] = True
         P, best = class_probabilities(mean, variance, self.temperature), mean.argmax(axis=1)
         chances = P[np.arange(len(P)), best]
         return model.names[best].tolist(), chances.tolist(), std, unknown
