@@ -64,7 +64,7 @@ class FieldGrid:
 @final
 @dataclass(frozen=True, eq=False)
 class ViewPlane(Frozen):
-    """origin + z axes units, for places z (m, 2); origin (d,), axes (2, d) of length one, orthogonal.
+    """origin + z axes units, for places z (m, 2); origin (d,), axes (2, d), orthonormal.
 
     by : "features", "eigenspace" or "discriminants"
     names : of the two axes

@@ -115,8 +115,8 @@ def explain(
     """Why a score is what it is: the answer, and its parts by columns, the strongest first.
 
     `insight.grounds`, where "id" are lists of ids, with the "cells" by the names of their columns
-    or the "text" of the first of each, if the model has learnt such. Of a linear model `insight.explain`, the parts
-    of its features, and with a squared hinge those of its examples.
+    or the "text" of the first of each, if the model has learnt such. Of a linear model
+    `insight.explain`, the parts of its features, and with a squared hinge those of its examples.
 
     what : the id of an example, or a row: JSON, a picture, a file of one row
     label : the class to explain; None for the predicted one
