@@ -20,7 +20,7 @@ import knowmore
 from knowmore import insight
 from knowmore.cli import serving
 from knowmore.cli.app import app
-from knowmore.errors import InvalidInput
+from knowmore.errors import InvalidInput, KnowmoreWarning
 from knowmore.estimators import unnamed
 from knowmore.store import Store
 from knowmore.tables import Options
@@ -361,6 +361,50 @@ def test_a_plain_table_of_numbers_stays_as_it_was(here):
         assert "table" not in store.notes
         assert store.notes["columns"] == ["a", "b"]
         assert all(record.thumbnail is None for record in store.records())
+
+
+@pytest.mark.parametrize("last", ["80331,2", "01067,2"])
+def test_zip_codes_keep_their_zeros(last, here):
+    (here / "z.csv").write_text(f"zip,b,label\n80331,1,x\n01067,0.5,y\n{last},x\n")
+    run("learn", "z.km", "z.csv")
+    with Store("z.km") as store:
+        assert [column.kind for column in store.table.columns] == ["category", "number"]
+        assert store.cells()[1] == ("01067", 0.5)
+
+
+def test_a_model_of_numbers_learns_padded_numbers_as_such(here):
+    (here / "n.csv").write_text("a,b,label\n1,2,x\n3,4,y\n")
+    (here / "p.csv").write_text("a,b,label\n05,2,x\n")
+    run("learn", "n.km", "n.csv")
+    run("learn", "n.km", "p.csv")
+    with Store("n.km") as store:
+        assert store.table is None
+        assert store.cells()[2] == (5.0, 2.0)
+
+
+def test_a_row_that_is_blank_everywhere_is_unknown(model, here):
+    (here / "new.csv").write_text(
+        "id,island,mass,ringed,seen,year\nn1,,,,,\nn2,Biscoe,5100,true,2008-01-02,2008\n"
+    )
+    with pytest.warns(
+        KnowmoreWarning, match=r"^Blank or new in every column.*: 'n1'\. Fill in what"
+    ):
+        said = run("predict", model, "new.csv", "--rate", "0", "--json")
+    blank, full = map(json.loads, said.stdout.splitlines())
+    assert (blank["id"], blank["unknown"]) == ("n1", True)
+    assert full["unknown"] is None
+
+
+def test_an_explanation_shows_the_cells_of_examples(model):
+    row = json.dumps(NEW)
+    parts = asked("explain", model, row, "--count", "2")["parts"]
+    with Store(model) as store:
+        for part in parts:
+            (cells,) = store.cells(part["id"][:1])
+            assert part["cells"] == dict(zip(store.table.names, cells, strict=True))
+    said = run("explain", model, row, "--count", "2").stdout.splitlines()
+    assert "cells" in said[1]
+    assert said[2].rstrip().split("  ")[-1].startswith("island ")
 
 
 def test_tomorrows_file_under_another_name(model, here):

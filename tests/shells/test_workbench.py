@@ -925,10 +925,11 @@ def test_explanations_of_an_example_a_row_and_a_file(model):
     assert asked("explain", model, "one.csv")["parts"] == of_id["parts"]
     with knowmore.open(model) as store:
         want = grounds(store.estimator, pd.DataFrame([POINTS[0]], columns=["a", "b"]))
-    columns = "id", "label", "vote", "score_without", "score_left"
+    columns = "id", "label", "vote", "score_without", "score_left", "cells"
     assert [tuple(one) for one in of_id["parts"]] == [columns] * len(want)
     assert [one["id"] for one in of_id["parts"]] == [[*ids] for ids in want.ids]
     assert [one["score_left"] for one in of_id["parts"]] == want.score_left.tolist()
+    assert all([*one["cells"]] == ["a", "b"] for one in of_id["parts"])
     assert of_id["instead"] == want.instead
     assert asked("explain", model, "f0", "--label", "rose")["label"] == "rose"
     (against,) = asked("explain", model, "f0", "--against", "-n", "1")["parts"]

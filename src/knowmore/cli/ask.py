@@ -237,7 +237,8 @@ def explain(
 
     A vote is what the label of an example adds to the score; score_without is the score that the
     model would give had it never seen the example, and score_left the score without it and all
-    above it. Examples that take each other's place are one row. Of a linear model: what each
+    above it. Examples that take each other's place are one row, with the first columns of one of
+    them. Of a linear model: what each
     feature adds to the score; with a squared hinge, what each example adds. Of a text: what each
     word does, the score less the score without that word.
     """
@@ -266,6 +267,10 @@ def explain(
         showing.say(f"{begin} {_without(answer)}")
         for row in rows:
             row["id"] = ", ".join(map(str, row["id"]))
+            if "cells" in row:
+                row["cells"] = showing.brief_cells(row["cells"])
+            if "text" in row:
+                row["text"] = showing.brief(row["text"])
     else:
         adding = "features" if "feature" in table else "examples"
         digits = digits_of([score, offset])

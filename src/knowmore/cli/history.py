@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from warnings import catch_warnings, filterwarnings
 
 import typer
 
@@ -152,11 +153,11 @@ def _show_status(answer: dict[str, Any]) -> None:
     columns = answer["columns"] or ()
     more = ", ..." if len(columns) > 6 else ""
     shown = f" ({', '.join(columns[:6])}{more})" if columns else ""
-    when = (
-        "again after every edit"
-        if answer["follows"]
-        else "by an earlier set of examples, and fixed"
-    )
+    when = "by an earlier set of examples, and fixed"
+    if answer["follows"]:
+        when = "again after every edit"
+    elif answer["choosers_held"]:
+        when = "by examples that are all held, and fixed"
     facts = {
         **{name: answer[name] for name in ("model", "kind", "examples")},
         "features": f"{answer['features'] or 'none yet'}{shown}",
@@ -211,13 +212,28 @@ def tune(
     subset: Annotated[
         int | None, typer.Option(help="Search with this many examples.", min=2, show_default="all")
     ] = None,
+    refresh: Annotated[
+        bool,
+        typer.Option(
+            "--refresh", help="Instead, let the examples held choose again, as `learn` does."
+        ),
+    ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Find better settings of the kernel and the noise, and keep them; `undo` takes them back."""
     from knowmore.workbench import tune
 
-    with knowmore.open(model) as store, showing.progress_bar("tuning"):
+    if refresh:
+        _refresh(model, dry_run, as_json)
+        return
+    with (
+        knowmore.open(model) as store,
+        showing.progress_bar("tuning"),
+        catch_warnings(),
+    ):
+        # Its remedies are for those who write Python; here it is said in other words.
+        filterwarnings("ignore", "The objective leads to where the leave-one-out loss exceeds")
         answer = tune(store, objective, restarts, subset, dry_run=dry_run)
     changes = [list(change) for change in answer.changes]
     if as_json:
@@ -241,3 +257,25 @@ def tune(
         )
     else:
         print("Nothing to gain: the settings are the best that were found.")
+    if answer.held_back and not as_json:
+        showing.talk(
+            "The search also met settings that seemed better, but with them the model would "
+            "recognise its own examples worse when each is left out. It did not take these. "
+            "There is nothing to do."
+        )
+
+
+def _refresh(model: Path, dry_run: bool, as_json: bool) -> None:
+    """Let the examples held choose the settings again."""
+    from knowmore.workbench import refresh_settings
+
+    with knowmore.open(model) as store, showing.progress_bar("choosing"):
+        changes = [list(change) for change in refresh_settings(store, dry_run=dry_run)]
+    names = ("parameter", "before", "after")
+    if as_json:
+        listed = [dict(zip(names, change, strict=True)) for change in changes]
+        showing.show_json({"changes": listed, "dry_run": dry_run})
+    elif changes:
+        showing.show_table(names, changes)
+    else:
+        print("The examples held choose the settings in use.")

@@ -154,6 +154,18 @@ def brief(text: str | None, most: int = 60) -> str:
     return words if len(words) <= most else f"{words[: most - 3]}..."
 
 
+def brief_cells(cells: Mapping[str, Any]) -> str:
+    """The first cells of a row with the names of their columns.
+
+    >>> brief_cells({"island": "Dream", "mass": 4200.0, "ringed": None, "wild": True})
+    'island Dream, mass 4200, wild yes'
+    """
+    shown = (
+        f"{name} {cell_text(cell, 4) or 'no'}" for name, cell in cells.items() if cell is not None
+    )
+    return brief(", ".join(shown))
+
+
 def cell_text(value: Any, digits: int) -> str:
     """A value as a cell of a table, a float with so many significant digits.
 

@@ -181,8 +181,13 @@ class Description(Frozen):
 
     @property
     def start(self) -> list[Any]:
-        """What a form begins with: about the mean of the examples; None where it is blank."""
-        row = self.X.mean(axis=0)
+        """What a form begins with: the example nearest to the mean; None where it is blank.
+
+        The mean itself may be unlike all examples. A linear model holds none, and has its mean.
+        """
+        spread = self.X.std(axis=0)
+        away = (self.X - self.X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        row = self.X[(away**2).sum(axis=1).argmin()]
         for stage in reversed(self.before):
             row = stage.back(row)
         return [None if is_missing(one) else one for one in row.tolist()]

@@ -70,7 +70,7 @@ from knowmore.store.file import (
     set_patience,
 )
 from knowmore.store.journal import FORGETS, Numbers, Version, moment_of
-from knowmore.store.work import TUNE, Fresh, Trace, staying
+from knowmore.store.work import TUNE, Fresh, Trace, choosers_held, staying
 from knowmore.tables import Encoding
 from knowmore.transfer import OneShot
 
@@ -818,8 +818,10 @@ def _settings(
         if kept:
             enough = (
                 "an earlier set of examples chose those of the file, and some may have left "
-                "since; refresh_settings() lets the examples held choose"
+                "since; `knowmore tune --refresh` lets the examples held choose"
             )
+            if choosers_held((row[0], row[2], row[4]) for row in journal):
+                enough = "examples that are all held chose those of the file"
             says = f"{enough}; {says}" if says else enough
     return Check("settings", not stale and chosen is not False, f"{says}.{stays}".rstrip("."))
 

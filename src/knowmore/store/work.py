@@ -865,6 +865,7 @@ class Status:
     noise : in use, 1 / C of a least-squares SVM; None for linear models
     chosen : the names of the parameters that the examples choose
     follows : whether they choose again after every edit
+    choosers_held : whether all examples that chose are held; else some may have left
     changed : the time of the last entry; None if there is none
     format : of the file
     """
@@ -884,6 +885,7 @@ class Status:
     noise: float | None
     chosen: tuple[str, ...]
     follows: bool
+    choosers_held: bool
     changed: datetime | None
     format: int = FORMAT
 
@@ -914,6 +916,7 @@ def status(path: Path, file: File, held: HeldState) -> Status:
             held.facts["state"]["noise"] if held.fitted and not can.has_sums else None,
             left_to_examples(held.estimator),
             held.fitted and (can.has_sums or kinds.follows(held.estimator, held.facts["state"])),
+            choosers_held(run("SELECT number, verb, undone FROM journal")),
             None if last is None else moment_of(last),
         )
 
@@ -935,6 +938,24 @@ def _contributors(journal: Journal, held: HeldState) -> dict[str | None, int]:
 
 # The verb of an entry that sets parameters which `tune` found.
 TUNE = "tune"
+# Verbs of entries that bring the first examples, and of those that let the examples held choose.
+_BEGIN, _CHOOSE = ("add", "learn"), (*FORGETS, "refresh_settings")
+
+
+def choosers_held(entries: Iterable[tuple[int, str, int]]) -> bool:
+    """Whether all examples that chose the settings are held: no entry came since they did.
+
+    entries : number, verb and undone of those of the journal
+
+    >>> choosers_held([(1, "learn", 0), (2, "relabel", 1)])
+    True
+    >>> choosers_held([(1, "learn", 0), (2, "add", 0)])
+    False
+    """
+    verbs = [verb for _, verb, undone in sorted(entries) if not undone]
+    if len(verbs) == 1 and verbs[0] in _BEGIN:
+        return True
+    return bool(verbs) and verbs[-1] in _CHOOSE
 
 
 def staying(facts: dict[str, Any], verbs: Iterable[str], problem: str = "") -> tuple[str, ...]:

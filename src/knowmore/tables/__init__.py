@@ -7,6 +7,7 @@ is a frozen value, an `Encoding`, which JSON can write.
 from knowmore.tables.cells import BLANKS as BLANKS
 from knowmore.tables.cells import Cell as Cell
 from knowmore.tables.cells import has_comma as has_comma
+from knowmore.tables.cells import is_padded as is_padded
 from knowmore.tables.cells import not_a_number as not_a_number
 from knowmore.tables.columns import CategoryColumn as CategoryColumn
 from knowmore.tables.columns import Column as Column

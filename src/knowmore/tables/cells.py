@@ -233,6 +233,18 @@ def days(moment: str) -> float:
     return (datetime.fromisoformat(moment) - _START).total_seconds() / _DAY
 
 
+def is_padded(cell: Any) -> bool:
+    """Whether a text has a leading zero that a number would lose.
+
+    >>> [is_padded(one) for one in ("01067", " 007", "0", "0.5", "-01", 1067)]
+    [True, True, False, False, False, False]
+    """
+    if not isinstance(cell, str):
+        return False
+    text = cell.strip()
+    return text[:1] == "0" and len(text) > 1 and text.isdecimal()
+
+
 def short(value: Any) -> str:
     """A value as Python writes it, but not very long."""
     text = repr(value)

@@ -82,6 +82,8 @@ class Options:
 class _Evidence:
     """What the cells of a column have been so far, but for blanks.
 
+    levels : the cells that are no numbers, or may be codes of digits
+    padded : whether a cell has a leading zero that a number would lose
     strange : the first cell that is no number, no truth value and no date, with its place, by type
     """
 
@@ -94,6 +96,7 @@ class _Evidence:
     levels: set[Any] = field(default_factory=set)
     strange: dict[str, tuple[str, Any]] = field(default_factory=dict)
     comma: tuple[str, Any] | None = None
+    padded: bool = False
 
     def see(self, cell: Any, place: str) -> None:
         if reading.is_blank(cell):
@@ -115,8 +118,11 @@ class _Evidence:
             self.forms = forms if self.forms is None else self.forms & forms
         else:
             self.strange.setdefault("date", (place, cell))
-        if not is_number:
-            self.levels.add(cell.strip() if isinstance(cell, str) else repr(cell))
+        if isinstance(cell, str) and not (is_number and "." in cell):
+            self.padded = self.padded or reading.is_padded(cell)
+            self.levels.add(cell.strip())
+        elif not is_number:
+            self.levels.add(repr(cell))
 
 
 def _reads(reader: Callable[[Any], Any], cell: Any) -> bool:
@@ -182,6 +188,8 @@ class Guess:
             return CategoryColumn(name)
         if not n:
             return _BLANK
+        if seen.padded:
+            return self._names(name, seen)
         if seen.numbers == n:
             return NumberColumn(name)
         if seen.truths == n:
@@ -202,8 +210,12 @@ class Guess:
                     f"column are. Correct it, or leave the cell empty; if the values are names: "
                     f"--category {name}",
                 )
-        if len(seen.levels) > max(_LEVELS, _SHARE * n):
-            several = f"{len(seen.levels)} different texts in {n} rows"
+        return self._names(name, seen)
+
+    def _names(self, name: str, seen: _Evidence) -> CategoryColumn | str:
+        """A category, or why its texts are too many for one."""
+        if len(seen.levels) > max(_LEVELS, _SHARE * seen.count):
+            several = f"{len(seen.levels)} different texts in {seen.count} rows"
             return f"has {several}, so they seem to be names or texts"
         return CategoryColumn(name)
 

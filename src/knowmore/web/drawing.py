@@ -19,6 +19,7 @@ from knowmore.errors import InvalidInput
 from knowmore.models import Following
 from knowmore.subspaces import EigenspaceLDA, EigenspacePCA
 from knowmore.web.snapshot import Snapshot
+from knowmore.workbench import Judge
 
 # -- the plane -----------------------------------------------------------------------------------
 # It is chosen once and kept while examples come and go: a map that moves cannot be read. When some
@@ -63,10 +64,11 @@ class FieldGrid:
 @final
 @dataclass(frozen=True, eq=False)
 class ViewPlane(Frozen):
-    """origin + z axes, for places z (m, 2); origin (d,), axes (2, d), of length one and orthogonal.
+    """origin + z axes units, for places z (m, 2); origin (d,), axes (2, d), orthonormal.
 
     by : "features", "eigenspace" or "discriminants"
     names : of the two axes
+    units : of the features, (d,): a plane of mass in grams beside shares of one shows mass alone
     least : features below it are that, such as those of histograms below zero
     """
 
@@ -74,41 +76,54 @@ class ViewPlane(Frozen):
     axes: Array
     by: str
     names: tuple[str, str]
+    units: Array
     least: float = -np.inf
 
     def same_as(self, other: ViewPlane) -> bool:
         """Whether both show the same at the same place."""
-        mine, theirs = (self.origin, self.axes), (other.origin, other.axes)
+        mine, theirs = (
+            (self.origin, self.axes, self.units),
+            (other.origin, other.axes, other.units),
+        )
         return self.least == other.least and all(map(np.array_equal, mine, theirs))
 
     def places(self, X: Array) -> Array:
         """The places (n, 2) of examples X (n, d)."""
-        return np.asarray((X - self.origin) @ self.axes.T)
+        return np.asarray((X - self.origin) / self.units @ self.axes.T)
 
     def rows(self, places: Array) -> Array:
         """The features (m, d) of places (m, 2) in the plane."""
-        return np.asarray(np.maximum(self.origin + places @ self.axes, self.least))
+        return np.asarray(np.maximum(self.origin + places @ self.axes * self.units, self.least))
 
     def moved(self, X: Array, places: Array) -> Array:
         """Examples X (n, d) such that they are seen at places (n, 2); what is not seen stays."""
-        return np.asarray(np.maximum(X + (places - self.places(X)) @ self.axes, self.least))
+        moves = (places - self.places(X)) @ self.axes * self.units
+        return np.asarray(np.maximum(X + moves, self.least))
 
 
 def plane_of(
-    X: Array, labels: Array, names: tuple[str, ...], least: float = -np.inf
+    X: Array,
+    labels: Array,
+    names: tuple[str, ...],
+    least: float = -np.inf,
+    units: Array | None = None,
 ) -> ViewPlane | None:
     """The plane of examples X (n, d) with labels (n,), or None if they have none.
+
+    units : (d,), in which the model sees the features; None: as they are
 
     Two features are a plane. Of more there are the two leading discriminants, if there are three
     classes or more, or the two leading directions of the eigenspace.
     """
     n, d = X.shape
     if d == 2:
-        return ViewPlane(np.zeros(2), np.eye(2), "features", (names[0], names[1]), least)
+        names_of = (names[0], names[1])
+        return ViewPlane(np.zeros(2), np.eye(2), "features", names_of, np.ones(2), least)
     if d < 2 or n < 3:
         return None
     some = np.linspace(0, n - 1, min(n, _ENOUGH, max(_NUMBERS // d, 100))).astype(int)
-    X, labels = X[some], labels[some]
+    units = np.ones(d) if units is None else units
+    X, labels = X[some] / units, labels[some]
     origin, by = X.mean(axis=0), "eigenspace"
     # All rows are in the span of V, which has fewer columns if there are more features than rows.
     V = np.linalg.qr((X - origin).T)[0] if d > len(X) else np.eye(d)
@@ -122,7 +137,7 @@ def plane_of(
     if axes.shape != (2, d) or not np.isfinite(axes).all():
         return None
     word = "discriminant" if by == "discriminants" else "direction"
-    return ViewPlane(origin, axes, by, (f"{word} 1", f"{word} 2"), least)
+    return ViewPlane(origin * units, axes, by, (f"{word} 1", f"{word} 2"), units, least)
 
 
 @final
@@ -130,28 +145,44 @@ def plane_of(
 class Slice:
     """How much of a model its plane shows.
 
-    share : the part of the variance of the examples that lies in the plane
+    share : the part of the variance of the examples that lies in the plane, in its units
     agreement : the part of the examples of which the model says in the plane, where all that is
         not seen is at its mean, what it says of them themselves
+    unsure : the part that is unknown to the model there, and known in truth
     """
 
     share: float
     agreement: float
+    unsure: float
 
     @property
     def misleads(self) -> bool:
         """Whether the colours of the plane are often not what the model says."""
         return self.agreement < _AGREES
 
+    @property
+    def hatching_misleads(self) -> bool:
+        """Whether the plane often calls unknown what the model knows."""
+        return self.unsure > 1 - _AGREES
 
-def slice_of(plane: ViewPlane, estimator: Any, X: Array) -> Slice:
-    """How much of a model is seen in a plane through its examples X (n, d), or through some."""
+
+def slice_of(plane: ViewPlane, estimator: Any, X: Array, judge: Judge | None = None) -> Slice:
+    """How much of a model is seen in a plane through its examples X (n, d), or through some.
+
+    judge : of unknown rows; None if the model cannot tell
+    """
     some = X[np.linspace(0, len(X) - 1, min(len(X), _JUDGED)).astype(int)]
-    places, centred = plane.places(some), some - some.mean(axis=0)
+    places, centred = plane.places(some), (some - some.mean(axis=0)) / plane.units
     total = float((centred**2).sum())
     seen = float(((places - places.mean(axis=0)) ** 2).sum())
-    said = estimator.predict(plane.rows(places)) == estimator.predict(some)
-    return Slice(seen / total if total > 0 else 1.0, float(said.mean()))
+    there = plane.rows(places)
+    said = estimator.predict(there) == estimator.predict(some)
+    unsure = 0.0
+    if judge is not None:
+        model, rows = estimator.model_, map(estimator.model_inputs, (there, some))
+        new, known = (judge.unknown(model, X, model.mean(X), model.variance(X)) for X in rows)
+        unsure = float((new & ~known).mean())
+    return Slice(seen / total if total > 0 else 1.0, float(said.mean()), unsure)
 
 
 def bounds_of(places: Array, reach: float | None, *, square: bool) -> Bounds:

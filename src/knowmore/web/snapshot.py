@@ -243,6 +243,18 @@ class Snapshot:
         name = width_name(self.kernel)
         return None if name is None else mean_width(self.kernel.get_params()[name])
 
+    @property
+    def units(self) -> Array | None:
+        """The units in which the kernel sees the columns, (d,), with geometric mean one.
+
+        None if it sees all in the same.
+        """
+        name = width_name(self.kernel)
+        lengths = None if name is None else np.asarray(self.kernel.get_params()[name], dtype=float)
+        if lengths is None or self.examples is None or len(self.examples.X[0]) != lengths.size:
+            return None
+        return np.asarray(lengths.reshape(-1) / mean_width(lengths))
+
     @cached_property
     def evidence(self) -> float | None:
         """The log marginal likelihood; None if the kind of model has none."""

@@ -156,10 +156,12 @@ class Studio:
         if self._plane is None:
             if now.examples is not None:
                 X, self._table = now.examples.X, now.table
-                self._plane = plane_of(X, now.examples.labels, now.columns, now.least_value)
+                self._plane = plane_of(
+                    X, now.examples.labels, now.columns, now.least_value, now.units
+                )
             else:
                 # The first example that a click adds has two features.
-                return ViewPlane(np.zeros(2), np.eye(2), "features", ("x0", "x1"))
+                return ViewPlane(np.zeros(2), np.eye(2), "features", ("x0", "x1"), np.ones(2))
         elif now.examples is not None and (
             now.examples.X.shape[1] != self._plane.axes.shape[1] or now.table != self._table
         ):
@@ -234,8 +236,9 @@ class Studio:
             return None
         if not now.is_classifier:
             return None
-        found = slice_of(plane, now.estimator, now.examples.X)
-        return asdict(found) | {"misleads": found.misleads}
+        found = slice_of(plane, now.estimator, now.examples.X, now.judge)
+        hatching = found.hatching_misleads
+        return asdict(found) | {"misleads": found.misleads, "hatching_misleads": hatching}
 
     def points_of(self, now: Snapshot) -> dict[str, Any]:
         """Every example in the plane, in any state of the file."""

@@ -13,6 +13,7 @@ from knowmore.workbench.asking import export as export
 from knowmore.workbench.asking import history as history
 from knowmore.workbench.asking import history_entry as history_entry
 from knowmore.workbench.asking import open_suspects as open_suspects
+from knowmore.workbench.asking import refresh_settings as refresh_settings
 from knowmore.workbench.asking import status as status
 from knowmore.workbench.asking import suspects as suspects
 from knowmore.workbench.asking import tune as tune

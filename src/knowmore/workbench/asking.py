@@ -33,6 +33,7 @@ from knowmore.workbench.model import (
 GAUSSIAN = ("gp", "gp-regression", "linear", "linear-regression", "forest", "forest-regression")
 CLASSIFYING = ("gp", "lssvm", "linear", "forest", "n-plus-one")
 EXPLAINABLE = (*GAUSSIAN, "lssvm", "n-plus-one")
+CHOOSING = ("gp", "gp-regression", "lssvm", "forest", "forest-regression")
 TUNABLE = ("gp", "gp-regression", "lssvm")
 
 # A probability, or the share of values within one deviation, that is wrong by more is far off.
@@ -113,8 +114,9 @@ def explain(
 ) -> tuple[Any, dict[str, list[Any]]]:
     """Why a score is what it is: the answer, and its parts by columns, the strongest first.
 
-    `insight.grounds`, where "id" are lists of ids. Of a linear model `insight.explain`, the parts
-    of its features, and with a squared hinge those of its examples.
+    `insight.grounds`, where "id" are lists of ids, with the "cells" by the names of their columns
+    or the "text" of the first of each, if the model has learnt such. Of a linear model
+    `insight.explain`, the parts of its features, and with a squared hinge those of its examples.
 
     what : the id of an example, or a row: JSON, a picture, a file of one row
     label : the class to explain; None for the predicted one
@@ -127,7 +129,7 @@ def explain(
     if insight.has_grounds(estimator):
         found = insight.grounds(estimator, x, wanted, count, against=against)
         table = {name: column.tolist() for name, column in found._columns().items()}
-        return found, table | {"id": [list(ground) for ground in found.ids]}
+        return found, table | {"id": [list(ground) for ground in found.ids]} | _held(store, found)
     if against:
         raise InvalidInput(
             "This model is explained by contributions, of which those below zero speak against "
@@ -141,6 +143,17 @@ def explain(
     if "feature" in table and (columns := noted(store).get("columns")):
         table["feature"] = [columns[j] if isinstance(j, int) else j for j in table["feature"]]
     return answer, table
+
+
+def _held(store: Store, found: Any) -> dict[str, list[Any]]:
+    """The cells, or the text, of the first example of each ground; nothing of pictures."""
+    first = [ground[0] for ground in found.ids]
+    if (texts := texts_of(store, first)) is not None:
+        return {"text": texts}
+    names = noted(store).get("columns") if store.table is None else store.table.names
+    if not first or not names:
+        return {}
+    return {"cells": [dict(zip(names, row, strict=True)) for row in store.cells(first)]}
 
 
 def _row(store: Store, what: str) -> Any:
@@ -176,6 +189,24 @@ def tune(
         with store.together(TUNE):
             store.set_parameters(**changed)
     return answer
+
+
+def refresh_settings(store: Store, *, dry_run: bool) -> list[tuple[str, Any, Any]]:
+    """Let the examples held choose kernel and noise again, as far as nobody gave them.
+
+    Each that changes: its name, and what it was and is, or would be with `dry_run`.
+    """
+    estimator_of(store, CHOOSING)
+    before = store.settings_
+    if dry_run:
+        after = store.estimator.refresh_settings().settings_
+    else:
+        after = store.refresh_settings().settings_
+    pairs = (
+        ("kernel", repr(before.kernel), repr(after.kernel)),
+        ("noise", before.noise, after.noise),
+    )
+    return [pair for pair in pairs if pair[1] != pair[2]]
 
 
 # -- how good it is --------------------------------------------------------------------------------
@@ -326,6 +357,7 @@ def status(store: Store) -> dict[str, Any]:
     texts : how texts become vectors, if the model has learnt texts
     contributors, origins : the number of examples by name
     chosen, follows : the parameters that the examples choose, and whether after every edit
+    choosers_held : whether all examples that chose are held; else some may have left
     settings : the parameters of the estimator; a kernel in words
     edits, undone : entries of the journal, and how many of these are undone
     """
@@ -347,6 +379,7 @@ def status(store: Store) -> dict[str, Any]:
         "noise": facts.noise,
         "chosen": list(facts.chosen),
         "follows": facts.follows,
+        "choosers_held": facts.choosers_held,
         "settings": {
             name: value if isinstance(value, plain) else repr(value)
             for name, value in facts.parameters.items()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 import numpy as np
 from sklearn.base import is_classifier
 
-from knowmore._base import Array, Id
-from knowmore.errors import NoExamples
+from knowmore._base import Array, Id, some
+from knowmore.errors import NoExamples, warn
 from knowmore.estimators import unnamed
 from knowmore.examples import Examples
 from knowmore.insight import WITH_VARIANCE, Novelty, count_of, novelty
@@ -111,6 +111,7 @@ class Predictor:
         self.temperature = temperature(store, keep=keep) if self.is_classifier else 1.0
         # After these, which follow what others have written.
         self.estimator = unnamed(store.estimator)
+        self._blank = _blank_row(store)
 
     def __call__(self, X: Array) -> list[RowPrediction]:
         """The answers, one for each row of X (m, d)."""
@@ -123,20 +124,38 @@ class Predictor:
             columns = self._by_scores(X)
         return [RowPrediction(*each) for each in zip(*columns, strict=True)]
 
+    def is_blank(self, X: Array) -> Array:
+        """Which rows X (m, d) are blank, or a new level, in every column, (m,)."""
+        if self._blank is None:
+            return np.zeros(len(X), dtype=bool)
+        return np.asarray((self._blank == X).all(axis=1))
+
     def _by_scores(self, X: Array) -> tuple[list[Any], ...]:
         """The columns of answers of a classifier, from one mean and one variance."""
         estimator, nothing = self.estimator, [None] * len(X)
         model, rows = estimator.frozen_model(), estimator.model_inputs(X)
-        mean, std, unknown = model.mean(rows), nothing, nothing
+        mean, std, unknown = model.mean(rows), nothing, list[Any](nothing)
         variance = np.zeros(len(X))
         if hasattr(estimator, "predict_variance"):
             variance = model.variance(rows)
             std = np.sqrt(variance).tolist()
         if self.judge is not None:
             unknown = self.judge.unknown(model, rows, mean, variance).tolist()
+        # Blanks say nothing, whatever those of other rows went with.
+        for i in np.flatnonzero(self.is_blank(X)).tolist():
+            unknown[i] = True
         P, best = class_probabilities(mean, variance, self.temperature), mean.argmax(axis=1)
         chances = P[np.arange(len(P)), best]
         return model.names[best].tolist(), chances.tolist(), std, unknown
+
+
+def _blank_row(store: Store) -> Array | None:
+    """The features (d,) of a row without any cell; None if a usual row may have the same."""
+    table = store.table
+    if table is None or not any(one.blank or one.kind == "category" for one in table.columns):
+        return None
+    row: Array = table.vectors([(None,) * len(table.columns)])[0]
+    return row
 
 
 def temperature(store: Store, *, keep: bool) -> float:
@@ -212,4 +231,14 @@ def predictions(
     for source in sources:
         check_source(store, source)
     blocks = usable_records(store, sources)
-    return sources, ((ids, predictor(X), texts) for ids, X, texts in blocks)
+
+    def answers() -> Iterator[tuple[list[Id], list[RowPrediction], list[str] | None]]:
+        for ids, X, texts in blocks:
+            yield ids, predictor(X), texts
+            if blank := [ids[i] for i in np.flatnonzero(predictor.is_blank(X)).tolist()]:
+                warn(
+                    f"Blank or new in every column, so that the answer means nothing: "
+                    f"{some(blank)}. Fill in what is known, or leave the row out."
+                )
+
+    return sources, answers()

@@ -157,11 +157,13 @@ def test_modules_read_cells_as_the_encoder_does(tmp_path):
     ]
 
 
-def test_a_form_begins_with_cells():
-    start = dict(zip(X.columns, describe(fitted(GPClassifier())).start, strict=True))
-    assert start["island"] in ("Biscoe", "Dream", None)
-    assert start["label"] in ("a", "b", 'c"<')
-    assert abs(start["mass"] - X["mass"].fillna(X["mass"].median()).mean()) < 1
+def test_a_form_begins_with_the_cells_of_an_example():
+    pipe = fitted(GPClassifier())
+    start = dict(zip(X.columns, describe(pipe).start, strict=True))
+    filled = X.assign(mass=X["mass"].fillna(X["mass"].median()))
+    alike = filled[np.isclose(filled["mass"], start["mass"])]
+    assert start["island"] in alike["island"].where(alike["island"].notna(), None).tolist()
+    assert start["label"] in alike["label"].tolist()
     assert start["wild"] in ("true", "false", None)
     assert re.fullmatch(r"202[45]-\d\d-\d\d", start["seen"])
 

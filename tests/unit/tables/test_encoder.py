@@ -107,6 +107,15 @@ def test_columns_of_names_are_left_out_and_can_be_had():
     assert TableEncoder(categories=["name"]).fit(table).transform(table).shape == (30, 31)
 
 
+def test_texts_with_leading_zeros_are_names():
+    rows = [("94110", "0", 1067), ("01067", "0.5", 2), ("94110", "10", 3)]
+    encoder = TableEncoder().fit(rows)
+    names = ["x0=01067", "x0=94110", "x1", "x2"]
+    assert encoder.get_feature_names_out().tolist() == names
+    many = TableEncoder().fit([(f"{i:05}", float(i)) for i in range(30)])
+    assert many.encoding_.left_out["x0"].startswith("has 30 different texts in 30 rows")
+
+
 def test_numbers_can_be_names():
     table = pd.DataFrame({"zip": [94110, 10115, 94110], "mass": [1.0, 2.0, 3.0]})
     encoder = TableEncoder(categories=["zip"]).fit(table)

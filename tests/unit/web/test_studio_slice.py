@@ -16,6 +16,7 @@ from knowmore.web.drawing import plane_of, slice_of
 from knowmore.web.pool import informed
 from knowmore.web.snapshot import why_to_tune
 from knowmore.web.studio import Studio
+from knowmore.workbench import Judge
 
 RNG = np.random.default_rng(0)
 # What protanopes, deuteranopes and tritanopes see of linear red, green and blue (Machado 2009).
@@ -58,6 +59,42 @@ def test_a_plane_that_hides_what_the_classes_differ_in_misleads():
     assert found.misleads
 
 
+def test_a_plane_of_columns_in_unlike_units_is_one_as_the_model_sees_them(tmp_path):
+    """Body mass in grams beside a column from 0 to 1: in grams the plane shows mass alone."""
+    y = np.repeat(["a", "b", "c"], 40)
+    codes = np.repeat([0.0, 1.0, 2.0], 40)
+    X = np.column_stack(
+        [codes + RNG.normal(0, 0.1, 120), RNG.normal(4000, 800, 120), RNG.uniform(0, 1, (120, 2))]
+    )
+    kernel = RBF([1.0, 4000.0, 1.0, 1.0])
+    with knowmore.open(tmp_path / "m.km", GPClassifier(kernel, noise=0.1)) as store:
+        store.add(X, y)
+        now = Studio(store).now()
+        assert_rounded(np.array(now.units.prod()), np.array(1.0), 1e3)
+        plane = Studio(store).plane(now)
+        found = slice_of(plane, now.estimator, X, now.judge)
+        seen, Z = plane.places(X), (X - X.mean(axis=0)) / now.units
+        assert_rounded(
+            np.array(found.share), (seen - seen.mean(axis=0)).var(0).sum() / Z.var(0).sum()
+        )
+        assert found.share > 0.5
+        assert not found.hatching_misleads
+        places = RNG.normal(size=(120, 2))
+        assert_rounded(plane.places(plane.moved(X, places)), places, 1e6)
+
+
+def test_a_plane_that_calls_unknown_what_is_known_says_so():
+    """Groups that lie at the corners of a cube: its middle is near to none of them."""
+    corners = np.array([[i, j, k] for i in (0, 9) for j in (0, 9) for k in (0, 9)], dtype=float)
+    X = np.repeat(corners, 20, axis=0) + RNG.normal(0, 0.2, (160, 3))
+    labels = np.where(X[:, 0] > 4, "a", "b")
+    clf = GPClassifier(RBF(1.0), noise=0.1).fit(X, labels)
+    judge = Judge.of(clf, clf.editable_.examples, 0.05)
+    found = slice_of(plane_of(X, labels, ("x", "y", "z")), clf, X, judge)
+    assert found.unsure > 0.9
+    assert found.hatching_misleads
+
+
 def test_the_page_is_told_of_a_slice_and_of_nothing_where_all_is_seen(tmp_path):
     for d in (2, 5):
         with knowmore.open(tmp_path / f"{d}.km", GPClassifier()) as store:
@@ -66,7 +103,13 @@ def test_the_page_is_told_of_a_slice_and_of_nothing_where_all_is_seen(tmp_path):
             found = Studio(store).state()["plane"]["slice"]
             assert (found is None) == (d == 2)
             if found is not None:
-                assert set(found) == {"share", "agreement", "misleads"}
+                assert set(found) == {
+                    "share",
+                    "agreement",
+                    "unsure",
+                    "misleads",
+                    "hatching_misleads",
+                }
 
 
 def test_a_label_informs_rows_that_lose_a_twentieth_of_their_variance():

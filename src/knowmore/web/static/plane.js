@@ -134,8 +134,9 @@ export function plane(studio, signal) {
     const hides = !!part?.misleads && !anyway;
     [misled.hidden, slice.hidden, frame.hidden, line.hidden] = [!hides, !part || hides, hides, hides];
     if (!part) return;
-    const seen = `two directions through ${features.toLocaleString('en')} features, which hold ${percent(part.share)} of the differences between the examples`;
-    slice.textContent = `This is a slice: ${seen}. The model answers in it as it answers of the examples themselves for ${percent(part.agreement)} of them.`;
+    const seen = `two directions through ${features.toLocaleString('en')} features, which hold ${percent(part.share)} of the differences between the examples, as the model sees them`;
+    const hatched = part.hatching_misleads ? ` “Unknown” says little here: ${percent(part.unsure)} of the examples seem unknown at their places in the slice, and are known.` : '';
+    slice.textContent = `This is a slice: ${seen}. The model answers in it as it answers of the examples themselves for ${percent(part.agreement)} of them.${hatched}`;
     slice.classList.toggle('end', !!part.misleads);
     if (!hides) return;
     misled.replaceChildren(element('h2', {}, 'A picture of this model would mislead'),

@@ -18,10 +18,12 @@ from typing import Any
 
 from knowmore._base import read_cell
 from knowmore.errors import InvalidInput
+from knowmore.tables import is_padded
 from knowmore.workbench.sources.cells import tabled
 from knowmore.workbench.sources.records import (
     ROWS,
     TEXT,
+    NotNumbers,
     RecordBlock,
     Source,
     Wanted,
@@ -70,6 +72,8 @@ def csv_source(path: Path | str, wanted: Wanted, text: str | None = None) -> Sou
                     X = [[read_cell(row[j]) for j in features] for row in cells]
                 elif X is None:
                     chosen = [[row[j] for j in features] for row in cells]
+                    if wanted.holds is None and wanted.columns is None:
+                        _check_codes(name, chosen, names, places)
                     X = numbers(name, chosen, names, places, gaps=gaps)
                 labels, ids, who = map(column, (plan.label, plan.id, plan.contributor))
                 columns = labels if wanted.labelled else None, ids, who
@@ -134,6 +138,19 @@ def _complete(name: str, reader: Any, width: int) -> Iterator[tuple[str, list[st
         yield place, row
     if not found:
         raise InvalidInput(f"{name!r} has no rows below its first line.")
+
+
+def _check_codes(
+    name: str, rows: Sequence[Sequence[str]], columns: Sequence[str], places: Sequence[str]
+) -> None:
+    """Raise NotNumbers at the first cell that would lose a leading zero as a number."""
+    for row, place in zip(rows, places, strict=True):
+        for cell, column in zip(row, columns, strict=True):
+            if is_padded(cell):
+                raise NotNumbers(
+                    f"{name!r}, {place}, column {column!r}: {cell!r} begins with a zero, which a "
+                    f"number would lose. Leave the zero out, or take the column out."
+                )
 
 
 def _is_number(cell: str) -> bool:
