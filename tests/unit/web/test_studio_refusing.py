@@ -41,6 +41,8 @@ def test_an_example_is_put_aside_and_comes_back(path):
             label, (x, y) = store.refused()["n3"][0], store.aside_features()[0].tolist()
         (found,) = visitor.get("/api/aside")["aside"]
         shown = {"kind": "features", "values": {"left": x, "up": y}, "count": 2}
+        other = {"a": "b", "b": "a"}[label]
+        assert (found.pop("preferred"), found.pop("probability")) == (other, 1.0)
         assert found == {"id": "n3", "refused": [label], "shown": shown}
         assert visitor.edit(verb="refuse", ids=["n3"])[0] == 422
         assert visitor.edit(verb="undo")[1]["n"] == 30
@@ -53,6 +55,23 @@ def test_an_example_is_put_aside_and_comes_back(path):
         visitor.edit(verb="refuse", ids=["n3"])
         visitor.edit(verb="forget", ids=["n3"], confirm=True)
         assert visitor.get("/api/aside")["aside"] == []
+
+
+def test_what_the_others_say_of_one_that_was_put_aside_is_told(tmp_path):
+    rng = np.random.default_rng(0)
+    centres, names = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]]), np.array(["a", "b", "c"])
+    X, labels = np.repeat(centres, 8, axis=0) + rng.normal(size=(24, 2)), np.repeat(names, 8)
+    with knowmore.open(tmp_path / "m.km", GPClassifier()) as store:
+        store.add(X, labels, [f"n{i}" for i in range(24)])
+        store.relabel("n3", "b")
+    with studying(tmp_path / "m.km") as door:
+        visitor = enter(door)
+        visitor.edit(verb="refuse", ids=["n3"])
+        (found,) = visitor.get("/api/aside")["aside"]
+        with knowmore.open(tmp_path / "m.km") as store:
+            (a, _, c), *_ = store.estimator.predict_proba(X[3:4])
+        assert (found["preferred"], found["refused"]) == ("a", ["b"])
+        assert found["probability"] == a / (a + c)
 
 
 def test_a_row_of_the_pool_is_asked_about_without_the_class(path):

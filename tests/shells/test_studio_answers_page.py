@@ -1,0 +1,94 @@
+"""Answers in the browser: none is lost, none is undone unasked, and what is said is so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("uvicorn")
+pytest.importorskip("playwright.sync_api")
+
+from test_studio_choices_page import no_violations, page_of, view  # noqa: E402
+from test_studio_page import browser, started  # noqa: E402, F401
+
+import knowmore  # noqa: E402
+from knowmore import GPClassifier  # noqa: E402
+from knowmore.insight import suspects  # noqa: E402
+
+pytestmark = pytest.mark.slow
+FRUIT = ("apple", "pear", "plum")
+
+
+@pytest.fixture
+def planted(browser, started, tmp_path):  # noqa: F811
+    """A page on 36 examples, nine of them with a wrong label."""
+    rng = np.random.default_rng(1)
+    centres = np.array([[-0.5, -0.3], [0.5, -0.35], [0.0, 0.5]])
+    X = np.repeat(centres, 12, axis=0) + rng.normal(0, 0.3, (36, 2))
+    labels = np.repeat(FRUIT, 12)
+    for i in rng.choice(36, 9, replace=False):
+        labels[i] = [one for one in FRUIT if one != labels[i]][rng.integers(2)]
+    path = tmp_path / "planted.km"
+    with knowmore.open(path, GPClassifier()) as store:
+        store.add(X, labels, [f"e{i}" for i in range(36)])
+    page = page_of(browser, started("planted.km"), path)
+    yield page
+    page.context.close()
+    assert page.problems == []
+
+
+def test_whoever_was_listed_is_asked_about_until_there_is_an_answer(planted):
+    with planted.store() as store:
+        found = suspects(store.estimator)
+    wanted = dict(zip(found.ids.tolist(), found.preferred.tolist(), strict=True))
+    view(planted, "inbox")
+    planted.until("() => document.querySelector('#doubt h2')")
+    late, asked = 0, set()
+    while planted.text("#inbox-count") != "0 doubts left":
+        asked.add(planted.text("#doubt h2").removeprefix("Example "))
+        late += "said at first" in planted.text("#doubt")
+        if late == 1:
+            assert "doubted at first" in planted.text(".doubts")
+            no_violations(planted)
+        number = planted.page.evaluate("studio.state.number")
+        planted.press("a")
+        planted.number(number + 1)
+    assert late
+    assert {*wanted} <= asked
+    with planted.store() as store:
+        left = store.leave_one_out()
+        otherwise = int(((left.predicted != left.labels) & ~left.silent).sum())
+    said = planted.text("#doubt")
+    assert ("would still be predicted otherwise" in said) == (otherwise > 0)
+    # The last answer is taken back, and it is asked about again.
+    planted.press("u")
+    planted.says("inbox-count", "1 doubt left")
+
+
+def test_what_was_there_before_the_page_is_not_undone_unasked(planted):
+    # One of this page is undone at once, and then the next is the one of before.
+    view(planted, "table")
+    planted.page.click("#rows tbody tr:nth-child(2)")
+    with planted.store() as store:
+        label = store.records([planted.text("#chosen-row").rstrip(":")])[0].label
+    planted.press("2" if label != FRUIT[1] else "1")
+    planted.number(2)
+    planted.press("u")
+    planted.number(1)
+    planted.press("u")
+    planted.says("ask-title", "Undo add of 36 examples?")
+    assert "before this page was opened" in planted.text("#ask-words")
+    no_violations(planted)
+    # The answer in focus is no.
+    planted.press("Enter")
+    planted.until("() => !document.querySelector('dialog[open]')")
+    with planted.store() as store:
+        assert len(store) == 36
+    planted.press("u")
+    planted.says("ask-title", "Undo add of 36 examples?")
+    planted.page.click("#ask-yes")
+    planted.number(0)
+    planted.press("r")
+    planted.number(1)
+    with planted.store() as store:
+        assert len(store) == 36
