@@ -192,7 +192,7 @@ class Studio:
         plane, kernel = self.plane(now), now.kernel
         possible = plane is not None and now.is_classifier
         if possible:
-            self.palette.begin(now.labels)
+            self.palette.begin(now.labels, plane=now.takes_places)
         slots = self.palette.slots(now.labels)
         return {
             "number": now.number,
