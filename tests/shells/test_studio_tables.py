@@ -274,6 +274,9 @@ def test_a_merge_is_previewed_done_and_undone(opened, tmp_path):
         assert (len(store), store.log()[-1].verb) == (n + 40, "merge")
         assert share(after) == as_shown(right(store), 1)
     opened.press("u")
+    # Forty examples are no slip of a key: it is asked about.
+    opened.says("ask-title", "Undo merge of 40 examples?")
+    opened.page.click("#ask-yes")
     opened.number(2)
     opened.page.fill("#other", "../others.km")
     opened.press("Enter")

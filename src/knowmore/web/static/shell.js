@@ -9,6 +9,9 @@ const KEYS = [
   ['?', 'these keys'],
 ];
 
+// An undo of more examples than this is no slip of a key.
+const MANY = 20;
+
 /**
  * Everything that a view may use of the others.
  * @param root the document, or the part of one that the page is in
@@ -28,6 +31,8 @@ export class Studio {
   #offering = Promise.resolve();
   #slots = new Map();
   #makers = [];
+  /** The last entry when this page was opened. */
+  #since = 0;
 
   constructor(root) {
     this.root = root;
@@ -235,8 +240,15 @@ export class Studio {
     if (verb) this.say(`Elsewhere: ${verb} of ${plural(count)}.`);
   }
 
-  undo() {
+  /** Undo; what was there before this page, or is of many examples, only by consent. */
+  async undo() {
     const { undo } = this.state;
+    const old = undo?.number <= this.#since;
+    if (old || undo?.count > MANY) {
+      const when = new Date(undo.at).toLocaleString();
+      const words = `It was made ${old ? `before this page was opened, on ${when}` : `on ${when}`}. R does it again, as long as nothing else is edited.`;
+      if (!(await this.ask({ title: `Undo ${about(undo)}?`, words, yes: 'Undo it' }))) return null;
+    }
     return this.act({ verb: 'undo' }, () => `Undone: ${about(undo)}.`);
   }
 
@@ -363,6 +375,7 @@ export class Studio {
   async start(makers, wanted = () => null) {
     const state = await get('/api/state');
     this.state = state;
+    this.#since = state.number;
     this.#makers = makers;
     this.views = makers.map((make) => this.#made(make));
     this.find('tabs').append(...this.views.map((one) => one.tab));
