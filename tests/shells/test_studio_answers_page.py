@@ -8,7 +8,12 @@ import pytest
 pytest.importorskip("uvicorn")
 pytest.importorskip("playwright.sync_api")
 
-from test_studio_choices_page import no_violations, page_of, view  # noqa: E402
+from test_studio_choices_page import (  # noqa: E402
+    NAMES,
+    no_violations,
+    page_of,
+    view,
+)
 from test_studio_page import browser, started  # noqa: E402, F401
 
 import knowmore  # noqa: E402
@@ -92,3 +97,53 @@ def test_what_was_there_before_the_page_is_not_undone_unasked(planted):
     planted.number(1)
     with planted.store() as store:
         assert len(store) == 36
+
+
+@pytest.fixture
+def asked(browser, started, tmp_path):  # noqa: F811
+    """A page on questions to a model of 27 classes."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(27, 6)) * 4
+    path = tmp_path / "many.km"
+    with knowmore.open(path, GPClassifier()) as store:
+        store.add(np.repeat(centres, 6, axis=0) + rng.normal(size=(162, 6)), np.repeat(NAMES, 6))
+    rows = centres[[20, 23]] + rng.normal(size=(2, 6))
+    lines = [",".join([f"x{i}" for i in range(6)]), *(",".join(map(str, one)) for one in rows)]
+    (tmp_path / "pool.csv").write_text("\n".join(lines) + "\n")
+    page = page_of(browser, started("many.km", "--pool", "pool.csv"), path)
+    yield page
+    page.context.close()
+    assert page.problems == []
+
+
+def test_of_many_classes_the_likeliest_have_the_buttons(asked):
+    view(asked, "questions")
+    asked.page.wait_for_selector("#question .chances")
+    likely = asked.page.locator("#question .chances th").all_inner_texts()
+    buttons = "#question .answers .label .name"
+    assert asked.page.locator(buttons).all_inner_texts() == likely
+    assert len(likely) == 9
+    asked.press("l")
+    listed = asked.page.locator("#pick-list .name").all_inner_texts()
+    assert listed[:9] == likely
+    asked.press("Escape")
+    no_violations(asked)
+    # After "not this one" the next is proposed, and A accepts it.
+    asked.press("x")
+    asked.until(
+        "([gone]) => !document.querySelector('#question .answers .name').textContent.includes(gone)",
+        likely[0],
+    )
+    left = asked.page.locator("#question .chances th").all_inner_texts()
+    assert left[:8] == likely[1:]
+    one = asked.text("#question-id")
+    asked.press("a")
+    asked.number(2)
+    with asked.store() as store:
+        (record,) = [each for each in store.records() if str(each.id) == one]
+        assert record.label == left[0]
+    likely = asked.page.locator(buttons).all_inner_texts()
+    asked.press("2")
+    asked.number(3)
+    with asked.store() as store:
+        assert store.log()[-1].label == likely[1]

@@ -193,3 +193,29 @@ def test_a_file_that_cannot_be_opened_is_told(tmp_path):
 
     asyncio.run(lived())
     assert "nowhere.km" in str(told[0])
+
+
+def test_chances_are_of_the_classes_that_are_left_and_what_is_unlike_all_is_said(tmp_path):
+    rng = np.random.default_rng(0)
+    centres = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
+    X = np.repeat(centres, 8, axis=0) + rng.normal(size=(24, 2))
+    with knowmore.open(tmp_path / "m.km", GPClassifier()) as store:
+        store.add(X, np.repeat(["a", "b", "c"], 8))
+    rows = np.array([[1.0, 0.5], [90.0, 90.0]])
+    with studying(tmp_path / "m.km", UnlabelledPool("p.csv", ("near", "far"), rows)) as door:
+        visitor = enter(door)
+
+        def asked(skip):
+            return visitor.post("/api/question", {"skip": [skip]})[1]["question"]
+
+        assert asked("near")["unknown"]
+        before = asked("far")
+        assert not before["unknown"]
+        first = before["chances"][0]
+        visitor.post("/api/refuse", {"row": "near", "label": first["label"]})
+        after = asked("far")
+        assert first["label"] not in [one["label"] for one in after["chances"]]
+        assert after["reason"].endswith(f"; it is not {first['label']}")
+        left = sum(one["probability"] for one in before["chances"][1:])
+        want = [one["probability"] / left for one in before["chances"][1:]]
+        assert [one["probability"] for one in after["chances"]] == want

@@ -2,12 +2,13 @@
 
 import { get, post } from './api.js';
 import { map, ring, swatch } from './draw.js';
-import { ANY, labelButtons, pickClass } from './choosing.js';
+import { ANY, keyed, labelButtons, pickClass } from './choosing.js';
 import { exhibit } from './example.js';
 import { askClass, element, percent, plural } from './page.js';
 
 const KEYS = [
-  ['1 – 9', 'it is of this class'],
+  ['A', 'accept: it is what the model says'],
+  ['1 – 9', 'it is of this class; of many classes the likeliest have a key'],
   ANY,
   ['N', 'it is of a new class'],
   ['X', 'it is not what the model takes it for'],
@@ -78,7 +79,8 @@ export function questions(studio) {
       element('h2', {}, 'What is ', element('b', { id: 'question-id' }, String(one.id)), '?'),
       element('p', { id: 'why-this' }, why(one)),
       element('div', { class: 'row answers' },
-        ...labelButtons(studio, { give: answer, except: one.refused }),
+        guess == null ? null : button('A', `It is ${guess}`, accept, null, one.unknown ? '' : 'primary'),
+        ...labelButtons(studio, { give: answer, except: one.refused, likely: likely(one) }),
         button('N', 'New class', newClass), guess == null ? null : button('X', `Not ${guess}`, refuse), button('J', 'Skip', skip)),
       element('div', { class: 'beside' }, exhibit(one.id, one.shown, src), element('div', { class: 'said-of' }, chances(one),
         one.place && points ? element('canvas', { class: 'past', role: 'img', 'aria-label': 'Where it is in the plane' }) : null)),
@@ -89,11 +91,12 @@ export function questions(studio) {
   /** Why it is asked, in words that need no book. */
   function why(one) {
     if (one.criterion == null) return 'The model knows nothing yet: begin anywhere.';
+    const strange = one.unknown ? 'It is unlike anything learnt: the model would say “I don’t know”. ' : '';
     const [first, second] = one.chances ?? [];
     const torn = second && second.probability > first.probability / 2 && `The model hesitates between ${first.label} and ${second.label}.`;
-    if (one.criterion !== 'reduction' || one.alike == null) return torn || 'It is unlike all that the model knows.';
-    const alike = one.alike ? `: it resembles ${plural(one.alike, 'other')} that nobody has labelled.` : ', though it resembles no other row closely.';
-    return `Labelling this one would teach the model most${alike} ${torn || ''}`;
+    if (one.criterion !== 'reduction' || one.alike == null) return strange || torn || 'It is unlike all that the model knows.';
+    const alike = one.alike ? `: it resembles ${plural(one.alike, 'other')} that nobody has labelled.` : `, though no other ${found.pool.pictures ? 'picture' : 'row'} that waits is much like it.`;
+    return `Labelling this one would teach the model most${alike} ${strange || torn || ''}`;
   }
 
   /** The exact numbers behind the words. */
@@ -132,8 +135,10 @@ export function questions(studio) {
     ring(pen, x * canvas.clientWidth, y * canvas.clientWidth, 12, look);
   }
 
-  function button(key, words, run, mark = null) {
-    return element('button', { type: 'button', onclick: run }, element('kbd', {}, key), mark, ` ${words}`);
+  const likely = (one) => (one.chances ?? []).map(({ label }) => label);
+
+  function button(key, words, run, mark = null, kind = '') {
+    return element('button', { type: 'button', class: kind, onclick: run }, element('kbd', {}, key), mark, ` ${words}`);
   }
 
   // -- answers ---------------------------------------------------------------------------------
@@ -146,6 +151,11 @@ export function questions(studio) {
     if (answering === one.id) answering = null;
   }
 
+  const accept = () => {
+    const [first] = found.question?.chances ?? [];
+    if (first) answer(first.label);
+  };
+
   async function newClass() {
     if (!found.question) return;
     const label = await askClass(studio);
@@ -155,7 +165,7 @@ export function questions(studio) {
   async function any() {
     const one = found.question;
     if (!one) return;
-    const label = await pickClass(studio, { title: `What is ${one.id}?`, except: one.refused ?? [] });
+    const label = await pickClass(studio, { title: `What is ${one.id}?`, except: one.refused ?? [], likely: likely(one) });
     if (label != null) await answer(label);
   }
 
@@ -193,12 +203,14 @@ export function questions(studio) {
   function key(event) {
     const lower = event.key.toLowerCase();
     if (lower === 'j') skip();
+    else if (lower === 'a') accept();
     else if (lower === 'n') newClass();
     else if (lower === 'l') any();
     else if (lower === 'x') refuse();
     else if (lower === 'o') file.click();
     else if (/^[1-9]$/.test(event.key)) {
-      const one = studio.classes[Number(event.key) - 1];
+      const { question } = found;
+      const one = question && keyed(studio, likely(question), question.refused)[Number(event.key) - 1];
       if (one) answer(one.label);
     } else return false;
     return true;
