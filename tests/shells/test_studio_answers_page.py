@@ -8,17 +8,17 @@ import pytest
 pytest.importorskip("uvicorn")
 pytest.importorskip("playwright.sync_api")
 
-from test_studio_choices_page import (  # noqa: E402
+from test_studio_choices_page import (
     NAMES,
     no_violations,
     page_of,
     view,
 )
-from test_studio_page import browser, started  # noqa: E402, F401
+from test_studio_page import browser, started  # noqa: F401
 
-import knowmore  # noqa: E402
-from knowmore import GPClassifier  # noqa: E402
-from knowmore.insight import suspects  # noqa: E402
+import knowmore
+from knowmore import GPClassifier
+from knowmore.insight import suspects
 
 pytestmark = pytest.mark.slow
 FRUIT = ("apple", "pear", "plum")
@@ -131,7 +131,8 @@ def test_of_many_classes_the_likeliest_have_the_buttons(asked):
     # After "not this one" the next is proposed, and A accepts it.
     asked.press("x")
     asked.until(
-        "([gone]) => !document.querySelector('#question .answers .name').textContent.includes(gone)",
+        "([gone]) => !document.querySelector('#question .answers .name')"
+        ".textContent.includes(gone)",
         likely[0],
     )
     left = asked.page.locator("#question .chances th").all_inner_texts()
