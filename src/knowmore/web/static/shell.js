@@ -1,7 +1,7 @@
 // What all views share: the state of the file, edits, keys, and words for what happened.
 
 import { edit, get, post } from './api.js';
-import { about, element, percent, plural } from './page.js';
+import { about, element, plural, unseen } from './page.js';
 
 const KEYS = [
   ['U', 'undo the last edit'],
@@ -202,7 +202,7 @@ export class Studio {
       this.#own.add(answer.number);
       await this.refresh();
       const right = this.state.loo_accuracy;
-      this.say(`${words(answer)} ${answer.warning}${right == null ? '' : ` Right if unseen: ${percent(right)}.`}`, !!answer.warning);
+      this.say(`${words(answer)} ${answer.warning}${right == null ? '' : ` ${unseen(right)}.`}`, !!answer.warning);
       return answer;
     } catch (error) {
       await this.refresh();
@@ -258,10 +258,11 @@ export class Studio {
   }
 
   /** Ask for a name, or for consent. @returns {Promise<string | boolean | null>} */
-  ask({ title, words = '', name = null, yes = 'Do it' }) {
+  ask({ title, words = '', more = null, name = null, yes = 'Do it' }) {
     const dialog = this.find('ask');
     this.find('ask-title').textContent = title;
     this.find('ask-words').textContent = words;
+    this.find('ask-more').replaceChildren(...(more ? [more] : []));
     this.find('ask-field').hidden = name == null;
     this.find('ask-input').value = name ?? '';
     this.find('ask-yes').textContent = yes;
@@ -276,6 +277,7 @@ export class Studio {
         const given = this.find('ask-input').value.trim();
         // It may be about something that is forgotten in a moment.
         for (const part of ['title', 'words']) this.find(`ask-${part}`).textContent = '';
+        this.find('ask-more').replaceChildren();
         this.find('ask-input').value = '';
         done(name == null ? agreed : agreed ? given : null);
       }, { once: true });
