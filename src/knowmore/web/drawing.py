@@ -121,7 +121,7 @@ def plane_of(
     axes = np.linalg.qr(V @ directions.T)[0].T
     if axes.shape != (2, d) or not np.isfinite(axes).all():
         return None
-    word = "discriminant" if by == "discriminants" else "direction"
+    word = "differences between classes," if by == "discriminants" else "direction"
     return ViewPlane(origin, axes, by, (f"{word} 1", f"{word} 2"), least)
 
 

@@ -4,7 +4,7 @@ import { get, post } from './api.js';
 import { map, ring, swatch } from './draw.js';
 import { ANY, labelButtons, pickClass } from './choosing.js';
 import { exhibit, gallery, markWords, pictureOf, shortName } from './example.js';
-import { element, percent, plural } from './page.js';
+import { element, percent, plural, UNSEEN } from './page.js';
 
 const KEYS = [
   ['A', 'accept: take the label that the others say'],
@@ -37,7 +37,7 @@ export function inbox(studio) {
   const asideList = element('ol', { class: 'doubts', 'aria-label': 'Put aside' });
   const body = element('div', { class: 'doubt card', id: 'doubt', tabindex: 0, 'aria-label': 'The suspect' });
   const view = element('section', { class: 'inbox' },
-    element('div', { class: 'doubts-side' }, element('p', { class: 'card count' }, right, ' right if unseen · ', count), closing, list, asideTitle, asideList), body);
+    element('div', { class: 'doubts-side' }, element('p', { class: 'card count' }, right, element('span', { title: UNSEEN }, ' right when tested on each example unseen'), ' · ', count), closing, list, asideTitle, asideList), body);
 
   const open = () => [...found.suspects, ...earlier];
   const all = () => [...open(), ...aside];
@@ -201,7 +201,7 @@ export function inbox(studio) {
     try {
       const would = await post('/api/whatif', asked);
       const place = body.querySelector('#whatif');
-      if (place) place.textContent = `Then ${plural(would.flips.length, 'answer')} would change, and ${percent(would.accuracy_after)} would be right if unseen.`;
+      if (place) place.textContent = `Then ${plural(would.flips.length, 'answer')} would change, and ${percent(would.accuracy_after)} would be right when tested unseen.`;
     } catch (error) {
       studio.say(error.message);
     }

@@ -4,7 +4,7 @@ import { get, post } from './api.js';
 import { map, ring, swatch } from './draw.js';
 import { ANY, keyed, labelButtons, pickClass } from './choosing.js';
 import { exhibit } from './example.js';
-import { askClass, element, percent, plural } from './page.js';
+import { askClass, element, percent, plural, UNSEEN } from './page.js';
 
 const KEYS = [
   ['A', 'accept: it is what the model says'],
@@ -37,8 +37,8 @@ export function questions(studio) {
     ondragover: (event) => event.preventDefault(),
     ondrop: (event) => { event.preventDefault(); take(event.dataTransfer.files[0]); },
   }, element('div', { class: 'doubts-side' },
-    element('div', { class: 'card' }, element('p', { class: 'count' }, right, ' right if unseen · ', count), curve),
-    element('div', { class: 'card coming-card' }, element('h2', {}, 'Then perhaps'), coming), chooser), body);
+    element('div', { class: 'card' }, element('p', { class: 'count' }, right, element('span', { title: UNSEEN }, ' right when tested on each example unseen'), ' · ', count), curve),
+    element('div', { class: 'card coming-card' }, element('h2', {}, 'It may ask next'), coming), chooser), body);
 
   async function load() {
     const possible = studio.state.plane.possible && !studio.state.plane.slice?.misleads && !studio.state.pictures && studio.state.n > 0;
@@ -62,7 +62,7 @@ export function questions(studio) {
     count.textContent = pool ? `${pool.rows - pool.left} of ${pool.rows} answered` : 'no pool yet';
     coming.parentElement.hidden = !found.next?.length;
     coming.replaceChildren(...(found.next ?? []).map((one) => element('li', {},
-      element('span', { class: 'name' }, String(one.id)), element('span', { class: 'quiet', title: 'what its label takes off the variance of the pool' }, one.drop == null ? '' : `−${short(one.drop)}`))));
+      element('span', { class: 'name' }, String(one.id)))));
     curve.replaceChildren(...drawn(found.curve));
     showQuestion();
   }
@@ -101,11 +101,13 @@ export function questions(studio) {
 
   /** The exact numbers behind the words. */
   function numbers(one, pool) {
-    const drop = one.drop == null ? [] : [element('p', { class: 'falls' }, 'Its label takes ', element('strong', { id: 'drop' }, short(one.drop)),
-      ` of ${short(one.variance)} off the variance of the pool, whatever it is${one.settled ? '.' : ', at the length scale of now: the first 128 examples move it.'}`),
+    const coming = (found.next ?? []).filter((each) => each.drop != null).map((each) => `${each.id} ${short(each.drop)}`);
+    const next = coming.length ? [element('p', {}, `Then by ${coming.join(', ')}.`)] : [];
+    const drop = one.drop == null ? [] : [element('p', { class: 'falls' }, 'Its label makes the other answers surer, whatever it is: the sum of their variances falls by ', element('strong', { id: 'drop' }, short(one.drop)),
+      ` of ${short(one.variance)}${one.settled ? '.' : ', at the length scale of now: the first 128 examples move it.'}`),
     one.alike == null ? null : element('p', {}, `${plural(one.alike, 'row')} would lose a twentieth of ${one.alike === 1 ? 'its' : 'their'} variance or more: these it resembles.`)];
     return element('details', { class: 'quiet', open: numbered, ontoggle: (event) => { numbered = event.target.open; } }, element('summary', {}, 'In numbers'),
-      element('p', { id: 'reason' }, `${one.reason}.${found.among < pool.open ? ` Chosen among ${found.among} of ${pool.open} rows.` : ''}`), ...drop);
+      element('p', { id: 'reason' }, `${one.reason}.${found.among < pool.open ? ` Chosen among ${found.among} of ${pool.open} rows.` : ''}`), ...drop, ...next);
   }
 
   function nothing(pool) {
@@ -224,7 +226,7 @@ function drawn(curve) {
   const known = curve.filter(([, share]) => share != null);
   if (known.length < 1) return [];
   const [first, last] = [known[0], known.at(-1)];
-  const words = known.length > 1 ? `Right if unseen: ${percent(first[1])} after ${plural(first[0], 'answer')}, ${percent(last[1])} after ${plural(last[0], 'answer')}.` : 'The learning curve begins with the first answer.';
+  const words = known.length > 1 ? `Right when tested unseen: ${percent(first[1])} after ${plural(first[0], 'answer')}, ${percent(last[1])} after ${plural(last[0], 'answer')}.` : 'The learning curve begins with the first answer.';
   const svg = (tag, attributes, ...children) => {
     const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
     for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
