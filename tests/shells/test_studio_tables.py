@@ -102,7 +102,7 @@ def test_questions_are_answered_by_one_key(opened):
                 assert not opened.page.locator("#drop").is_visible()
                 opened.page.click("#question summary")
             shown = float(opened.text("#drop"))
-            of = float(re.search(r"of ([\d.]+) off", opened.text("#question"))[1])
+            of = float(re.search(r"falls by \S+ of (\d[\d.]*\d|\d)", opened.text("#question"))[1])
         assert f"{X[int(best.split()[1]), 2]:.5g}" in opened.text("#question table")
         opened.press(key)
         opened.number(3 + turn)
