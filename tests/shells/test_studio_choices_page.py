@@ -114,6 +114,18 @@ def test_a_suspect_is_judged_by_its_picture_and_put_aside(pictures):
         assert store.aside() == []
 
 
+def test_the_table_of_pictures_shows_them_and_no_features(pictures):
+    view(pictures, "table")
+    pictures.page.wait_for_selector("#rows tbody tr")
+    heads = pictures.page.locator("#rows thead th").all_inner_texts()
+    assert heads == ["id", "label", "the others say", "tested unseen", "contributor", "picture"]
+    pictures.until(
+        "() => document.querySelector('#rows tbody img')?.complete "
+        "&& document.querySelector('#rows tbody img').naturalWidth > 10"
+    )
+    no_violations(pictures)
+
+
 def test_the_desk_puts_aside_and_brings_back(pictures):
     view(pictures, "desk")
     pictures.page.locator('.tile[title^="plum/0.png: "]').click()
@@ -174,7 +186,19 @@ def test_a_plane_that_misleads_is_seen_only_if_asked_for(many):
     assert f"For {wrong}" in many.text(".misled")
     assert not many.page.locator(".frame").is_visible()
     no_violations(many)
-    many.page.click("#anyway")
+    # The history would draw the same plane: it says the same.
+    warning = many.text("#plane .misled")
+    view(many, "history")
+    many.page.wait_for_selector("#history .misled:visible")
+    assert many.text("#history .misled") == warning
+    assert not many.page.locator("#history canvas.past").is_visible()
+    no_violations(many)
+    many.page.click("#history .anyway")
+    many.page.wait_for_selector("#history canvas.past:visible")
+    view(many, "plane")
+    # Settings can be looked for without an offer.
+    many.page.wait_for_selector("#better:visible")
+    many.page.click("#plane .anyway")
     assert many.page.locator(".frame").is_visible()
     assert f"{100 * found['share']:.1f}" in many.text("#slice")
     colours = many.page.locator(".classes .swatch").evaluate_all(

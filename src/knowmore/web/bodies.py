@@ -317,6 +317,12 @@ class TableBody(RequestBody):
     first: Annotated[int, Field(ge=0, le=2**31)] = 0
 
 
+class ListedBody(RequestBody):
+    """Examples that were listed as suspects before."""
+
+    ids: Ids
+
+
 class DismissBody(RequestBody):
     """Pictures to let go of."""
 

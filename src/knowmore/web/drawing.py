@@ -136,7 +136,7 @@ def plane_of(
     axes = np.linalg.qr(V @ directions.T)[0].T
     if axes.shape != (2, d) or not np.isfinite(axes).all():
         return None
-    word = "discriminant" if by == "discriminants" else "direction"
+    word = "differences between classes," if by == "discriminants" else "direction"
     return ViewPlane(origin * units, axes, by, (f"{word} 1", f"{word} 2"), units, least)
 
 
@@ -319,6 +319,8 @@ class Palette:
         self._slots: dict[Any, int] = {}
         # By label: whether the class has had an example.
         self._offered: dict[Any, bool] = {}
+        # Those that nobody asked for.
+        self._first: set[Any] = set()
 
     def offer(self, label: Any) -> None:
         """Offer a class that has no example yet."""
@@ -329,11 +331,23 @@ class Palette:
         self._offered.setdefault(label, False)
         self._number(label)
 
-    def begin(self, held: Sequence[Any]) -> None:
-        """Offer two classes as long as the model has none, or one of these two."""
+    def begin(self, held: Sequence[Any], plane: bool = True) -> None:
+        """Offer two classes as long as the model has none, or one of these two.
+
+        They are let go of when it has others.
+
+        plane : whether examples are taught by a click on the plane
+        """
+        if not plane or (held and not {*held}.intersection(_FIRST)):
+            first = [one for one in self._first if one not in held]
+            self._offered = {one: used for one, used in self._offered.items() if one not in first}
+            self._first.clear()
+            return
         known = {*held, *self._offered}
         if len(known) < 2 and known.issubset(_FIRST):
             for label in _FIRST:
+                if label not in self._offered:
+                    self._first.add(label)
                 self.offer(label)
 
     def let_go(self, held: Sequence[Any]) -> None:

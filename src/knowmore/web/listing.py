@@ -25,7 +25,7 @@ class TableRow:
     """An example; `predicted` is the label that the others predict, None if they cannot.
 
     unseen : whether the others predict it as it is labelled: "wrong", "silent" or "right"
-    text : the beginning of its text, if it is one; then it has no values
+    text : the beginning of its text, if it is one; then it has no values, and neither has a picture
     """
 
     id: Id
@@ -81,7 +81,8 @@ class ExampleTable:
         texts = now.texts([self.ids[i] for i in some.tolist()])
         rows = [self._row(i, shown, text) for i, text in zip(some.tolist(), texts, strict=True)]
         every = now.columns if now.table is None else now.table.names
-        columns = () if any(texts) else every
+        # A page shows pictures; their features say nothing to anybody.
+        columns = () if any(texts) or now.of_pictures else every
         counts = now.number, len(now), len(order)
         return TablePage(*counts, [*columns[shown]], len(columns), names, rows)
 
@@ -94,6 +95,8 @@ class ExampleTable:
         own = self.ids[i], label, by, said, unseen
         if text is not None:
             return TableRow(*own, [], text[:_CHARACTERS])
+        if self.now.of_pictures:
+            return TableRow(*own, [])
         values = (
             examples.X[i, shown].tolist() if self.now.cells is None else self.now.cells[i][shown]
         )

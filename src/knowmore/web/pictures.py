@@ -23,6 +23,7 @@ from knowmore.images import WORDS, Describer, digest
 from knowmore.insight import Explanation, explain, grounds, has_grounds
 from knowmore.store import Record, Store
 from knowmore.web.bodies import MOST_PICTURES
+from knowmore.web.doubting import chances_but
 from knowmore.web.snapshot import RATE, Snapshot
 from knowmore.workbench import Predictor, made_small
 
@@ -288,12 +289,10 @@ class Pictures:
 
 def _otherwise(now: Snapshot, one: Brought) -> dict[str, Any]:
     """The label and probability of a picture among the classes that were not refused for it."""
-    chances = now.estimator.predict_proba(one.vector[None])[0].tolist()
-    named = zip(now.estimator.classes_.tolist(), chances, strict=True)
-    left = [(chance, label) for label, chance in named if label not in one.refused]
+    left = chances_but(now.estimator, one.vector, one.refused)
     if not left:
         return {"label": None, "probability": None, "unknown": True}
-    chance, label = max(left, key=lambda pair: pair[0])
+    label, chance = left[0]
     return {"label": label, "probability": chance}
 
 

@@ -17,6 +17,7 @@ from knowmore._base import Array, Id
 from knowmore.errors import InvalidInput
 from knowmore.insight import suggest
 from knowmore.store import Store
+from knowmore.web.doubting import chances_but
 from knowmore.web.drawing import FieldAnswers
 from knowmore.web.snapshot import Snapshot
 from knowmore.workbench import UnlabelledPool, shown
@@ -25,6 +26,8 @@ from knowmore.workbench import UnlabelledPool, shown
 _ROWS, _NUMBERS = 20_000, 40_000_000
 # Rows that the next question is chosen from, and how many are chosen.
 _CANDIDATES, _NEXT = 1000, 5
+# Classes that are named with their chances: as many as have a key.
+_CHANCES = 9
 # A label informs a row notably that loses this part of its variance, or more.
 _NOTABLY = 0.05
 
@@ -36,6 +39,7 @@ class PoolQuestion(BaseModel):
     """A row to label, why, and what its label takes off the variance of the pool.
 
     alike : how many other rows of the pool it informs: see `informed`
+    unknown : whether the model would say that it knows nothing like it
     refused : labels that somebody has said it has not
     """
 
@@ -44,6 +48,7 @@ class PoolQuestion(BaseModel):
     reason: str
     drop: float | None = None
     alike: int | None = None
+    unknown: bool = False
     refused: list[Any] = []
 
 
@@ -166,16 +171,19 @@ class PoolQuestions:
         rows = among[found.indices]
         C, own = _covariances(now.estimator.model_, followed, rows, left)
         drops = _drops(C, own, len(rows))
-        scores, variance = followed.scores[rows[0]], followed.variance
+        first, variance = rows[:1], followed.variance
         assert variance is not None
-        chances = now.estimator.predict_proba(pool.X[rows[:1]])[0].tolist()
-        names = now.estimator.classes_.tolist()
         refused = self._not(now, pool.ids[rows[0]])
-        order = np.argsort(-scores, kind="stable").tolist()
-        order = [c for c in order if names[c] not in refused][:9]
+        left_out = f"; it is not {', not '.join(map(str, refused))}" if refused else ""
+        unknown = now.judge is not None and now.judge.unknown(
+            now.estimator.model_,
+            now.estimator.model_inputs(pool.X[first]),
+            followed.scores[first],
+            variance[first],
+        )
         question = {
             **_shown(pool, int(rows[0])),
-            "reason": found.reasons[0],
+            "reason": found.reasons[0] + left_out,
             "criterion": found.criterion,
             "drop": drops[0],
             "alike": None if C is None else informed(C[:, 0], own[0], variance[left]) - 1,
@@ -183,7 +191,11 @@ class PoolQuestions:
             # Until then each example moves the length scale, too.
             "settled": getattr(getattr(now.estimator, "editable_", None), "settled", True),
             "variance": float(variance[left].sum()),
-            "chances": [{"label": names[c], "probability": chances[c]} for c in order],
+            "unknown": bool(unknown),
+            "chances": [
+                {"label": label, "probability": chance}
+                for label, chance in chances_but(now.estimator, pool.X[rows[0]], refused)[:_CHANCES]
+            ],
         }
         rest = zip(rows[1:].tolist(), drops[1:], strict=True)
         coming = [{"id": pool.ids[i], "drop": drop} for i, drop in rest]

@@ -25,6 +25,7 @@ from knowmore.store import FORGETS
 from knowmore.web import bodies
 from knowmore.web.access import Door
 from knowmore.web.application import Route, add_routes, application, error_handlers
+from knowmore.web.doubting import chances_but, contradicting, doubts, still_listed
 from knowmore.web.drawing import checked
 from knowmore.web.edits import neighbour, neighbours, previewed
 from knowmore.web.guard import PICTURES, TABLES, StudioRules
@@ -35,7 +36,7 @@ from knowmore.web.pictures import (
     WaitingPicture,
 )
 from knowmore.web.pool import NextQuestion
-from knowmore.web.snapshot import contradicting, doubts, edit_preview, why_to_tune
+from knowmore.web.snapshot import edit_preview, why_to_tune
 from knowmore.web.studio import Studio, WorkProgress, entry_of, warm
 from knowmore.workbench import (
     SIDE,
@@ -101,6 +102,14 @@ def suspects(studio: Studio, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -
     return doubts(studio.now(), limit)
 
 
+def listed(studio: Studio, asked: bodies.ListedBody) -> dict[str, Any]:
+    """The examples that were listed as suspects and are still held, each with its label of now.
+
+    Mending one label changes what is said of others: whoever was listed stays to be asked about.
+    """
+    return still_listed(studio.now(), asked.ids)
+
+
 def against(studio: Studio, one: bodies.SuspectId) -> dict[str, Any]:
     """The examples that speak most against the label of a suspect."""
     now = studio.now()
@@ -108,20 +117,29 @@ def against(studio: Studio, one: bodies.SuspectId) -> dict[str, Any]:
 
 
 def aside(studio: Studio) -> dict[str, Any]:
-    """The examples that were put aside, with the labels that were refused for them."""
+    """The examples that were put aside, with the labels that were refused for them.
+
+    And with what the others say that each is, of the classes that are left.
+    """
     now = studio.now()
     records = studio.store.aside() if now.in_file else []
     if not records:
         return {"number": now.number, "aside": []}
-    refused, rows = studio.store.refused(), studio.store.aside_features().tolist()
-    found = [
-        {
-            "id": one.id,
-            "refused": refused[one.id],
-            "shown": shown_record(studio.store, one, now.columns, row),
-        }
-        for one, row in zip(records, rows, strict=True)
-    ]
+    refused, rows = studio.store.refused(), studio.store.aside_features()
+    found = []
+    for one, row in zip(records, rows, strict=True):
+        has = now.is_classifier and now.examples is not None
+        said = chances_but(now.estimator, row, refused[one.id]) if has else []
+        preferred, probability = said[0] if said else (None, None)
+        found.append(
+            {
+                "id": one.id,
+                "refused": refused[one.id],
+                "preferred": preferred,
+                "probability": probability,
+                "shown": shown_record(studio.store, one, now.columns, row.tolist()),
+            }
+        )
     return {"number": now.number, "aside": found}
 
 
@@ -375,6 +393,7 @@ ROUTES = (
     Route("POST", "/api/plane/edit", Studio.edit_seen, _BYTES, options=_AS_BYTES),
     Route("POST", "/api/whatif", whatif),
     Route("GET", "/api/suspects", suspects),
+    Route("POST", "/api/suspects/listed", listed),
     Route("GET", "/api/advice", advice),
     Route("GET", "/api/against", against),
     Route("GET", "/api/aside", aside),

@@ -15,7 +15,6 @@ from knowmore.errors import InvalidInput, UnknownId
 from knowmore.estimators import unnamed
 from knowmore.examples import Examples
 from knowmore.export import column_names
-from knowmore.insight import Suspects, suspects
 from knowmore.kernels import cross
 from knowmore.models import LeftOut
 from knowmore.store import FORGETS, Entry, Record, Store
@@ -32,7 +31,6 @@ from knowmore.workbench import (
     novelty_method,
     shown,
     texts_of,
-    unrefused,
 )
 
 # The fraction of the known examples that may be called unknown.
@@ -40,8 +38,6 @@ RATE = 0.05
 # Entries after which something is gone for good. The last is one of a notebook's cells, which may
 # have removed anything.
 _GONE = (*FORGETS, "edit")
-# Suspects whose contradicting examples are named at once: each takes a solve.
-_NAMED = 5
 # Fewer examples than this are no sign of bad settings; nor is a smaller part of silent ones.
 _JUDGING, _SILENT = 20, 0.1
 T = TypeVar("T")
@@ -92,6 +88,13 @@ class Snapshot:
     def of_pictures(self) -> bool:
         """Whether the examples are pictures, which the page can show."""
         return bool(self.store.notes.get("pictures")) and self.is_classifier
+
+    @property
+    def takes_places(self) -> bool:
+        """Whether a place in the plane can be an example; none is a picture, a text or cells."""
+        return self.table is None and not {"pictures", "texts", "table"}.intersection(
+            name for name, one in self.store.notes.items() if one is not None
+        )
 
     def record(self, one: Id) -> Record:
         """The metadata of an example that is held, or was put aside."""
@@ -350,63 +353,7 @@ def widened(kernel: Any, length_scale: float) -> Any:
     return clone(kernel).set_params(**{name: after})
 
 
-# -- suspects, and previews of edits -------------------------------------------------------------
-
-
-def doubts(now: Snapshot, limit: int) -> dict[str, Any]:
-    """The first suspects, each with the label that the others prefer, and the accuracy.
-
-    Examples whose labels somebody has confirmed are left out and counted.
-    """
-    known = {"number": now.number, "accuracy": now.accuracy}
-    if now.examples is None or not now.is_classifier or len(now.labels) < 2:
-        return known | {"judged": 0, "silent": 0, "kept": 0, "suspects": []}
-    if not hasattr(now.estimator, "relabel"):
-        raise InvalidInput("A model of this kind holds no examples that the others could judge.")
-    every = open_doubts(now)
-    left = every.without(now.store.kept_)
-    first, named = left.part(slice(limit)), left.part(slice(_NAMED)).contradicting
-    rows = now.examples.rows(tuple(first.ids.tolist()))
-    texts = now.texts(first.ids.tolist())
-    columns = {
-        "id": first.ids.tolist(),
-        "label": first.labels.tolist(),
-        "preferred": first.preferred.tolist(),
-        "margin": first.margin.tolist(),
-        "doubt": first.doubt.tolist(),
-        "probability": first.probabilities[first.rows].max(axis=1).tolist(),
-        "shown": [now.shown(row, text) for row, text in zip(rows.tolist(), texts, strict=True)],
-        "contradicting": [*map(list, named), *([] for _ in range(limit))],
-    }
-    each = zip(*columns.values(), strict=False)
-    return known | {
-        "judged": len(left.codes),
-        "silent": len(left.silent),
-        "kept": len(every) - len(left),
-        "total": len(left),
-        "suspects": [dict(zip(columns, row, strict=True)) for row in each],
-    }
-
-
-def open_doubts(now: Snapshot) -> Suspects:
-    """The suspects of a state, without labels that were refused for them."""
-    found = now.once(_suspects)
-    return unrefused(found, now.store) if now.in_file else found
-
-
-def _suspects(now: Snapshot) -> Suspects:
-    return suspects(now.estimator)
-
-
-def contradicting(now: Snapshot, one: Id) -> list[dict[str, Any]]:
-    """The examples that speak most against the label of a suspect, with their own labels."""
-    found = open_doubts(now)
-    place = [i for i, name in enumerate(found.ids.tolist()) if name == one]
-    if not place or now.examples is None:
-        return []
-    ids = found.part(place).contradicting[0]
-    labels = now.examples.labels[now.examples.rows(ids)].tolist()
-    return [{"id": name, "label": label} for name, label in zip(ids, labels, strict=True)]
+# -- signs of bad settings, and previews of edits -------------------------------------------------
 
 
 def why_to_tune(now: Snapshot) -> str:

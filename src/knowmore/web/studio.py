@@ -36,6 +36,7 @@ from knowmore.web.following import FileEvents, FollowedFile
 from knowmore.web.pictures import Pictures
 from knowmore.web.pool import PoolQuestions
 from knowmore.web.snapshot import Snapshot
+from knowmore.workbench import TUNABLE
 
 # Answers to edits that are kept, for edits that come again.
 _KEPT = 1000
@@ -194,7 +195,7 @@ class Studio:
         plane, kernel = self.plane(now), now.kernel
         possible = plane is not None and now.is_classifier
         if possible:
-            self.palette.begin(now.labels)
+            self.palette.begin(now.labels, plane=now.takes_places)
         slots = self.palette.slots(now.labels)
         return {
             "number": now.number,
@@ -209,6 +210,7 @@ class Studio:
             "features": None if now.examples is None else now.examples.X.shape[1],
             "columns": [*now.columns[:100]],
             "pictures": now.of_pictures,
+            "tunable": now.in_file and now.kind in TUNABLE and now.examples is not None,
             "refuses": now.in_file and now.is_classifier,
             "pool": self.questions.pool is not None,
             "plane": {

@@ -415,6 +415,28 @@ def test_suspects_are_ranked_again_after_an_answer(visitor, path):
     assert first["id"] not in [one["id"] for one in again["suspects"]]
 
 
+def test_what_was_listed_can_be_asked_about_after_others_were_mended(visitor):
+    found = visitor.get("/api/suspects")
+    right = visitor.get("/api/state")["loo_accuracy"]
+    assert found["otherwise"] == round((1 - right) * visitor.get("/api/state")["n"])
+    ids = [one["id"] for one in found["suspects"]]
+    first, second = found["suspects"][:2]
+
+    def listed():
+        status, answer = visitor.post("/api/suspects/listed", {"ids": [*ids, 9999]})
+        assert status == 200
+        return {one["id"]: (one["label"], one["kept"]) for one in answer["listed"]}
+
+    assert listed() == {one["id"]: (one["label"], False) for one in found["suspects"]}
+    visitor.edit(verb="relabel", ids=[first["id"]], y=first["preferred"])
+    visitor.edit(verb="keep", ids=[second["id"]])
+    after = listed()
+    assert after[first["id"]] == (first["preferred"], False)
+    assert after[second["id"]] == (second["label"], True)
+    visitor.edit(verb="forget", ids=[second["id"]], confirm=True)
+    assert second["id"] not in listed()
+
+
 def test_a_kept_label_is_no_suspect_until_it_changes(visitor, path):
     def listed():
         found = visitor.get("/api/suspects")

@@ -132,6 +132,7 @@ def questions(scene, last):
     yield "POST", "/api/whatif", {"verb": "forget", "ids": scene.kept[:2]}
     yield "POST", "/api/whatif", {"verb": "relabel", "ids": scene.kept[:1], "y": "c"}
     yield "GET", "/api/suspects?limit=100", None
+    yield "POST", "/api/suspects/listed", {"ids": scene.kept}
     yield "GET", f"/api/against?id={one}", None
     yield "GET", "/api/aside", None
     yield "GET", "/api/advice", None

@@ -32,6 +32,35 @@ def test_an_empty_plane_begins_with_two_classes():
         assert other.offered(held) == []
 
 
+def test_the_two_classes_of_an_empty_plane_leave_when_it_has_others():
+    palette = Palette()
+    palette.begin([])
+    palette.offer("mine")
+    palette.begin(["x", "y"])
+    assert palette.offered(["x", "y"]) == ["mine"]
+    other = Palette()
+    other.begin([], plane=False)
+    assert other.offered([]) == []
+
+
+@pytest.mark.parametrize("note", ["pictures", "texts", "table"])
+def test_an_empty_model_of_what_no_click_teaches_is_offered_no_class(tmp_path, note):
+    with knowmore.open(tmp_path / "m.km", GPClassifier()) as store:
+        store.add([[0.0, 0.0], [1.0, 1.0]], ["a", "b"])
+        studio = Studio(store)
+
+        def offered(edit):
+            edit()
+            studio.file.stale = True
+            return [one["label"] for one in studio.state()["offered"]]
+
+        assert offered(store.undo) == ["A", "B"]
+        assert offered(store.redo) == []
+        store.set_notes(**{note: {"one": 1}})
+        assert offered(store.undo) == []
+        assert len(store) == 0
+
+
 def test_an_offered_class_stays_until_what_it_had_is_forgotten():
     palette = Palette()
     for label in ("used", "unused"):

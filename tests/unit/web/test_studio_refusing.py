@@ -41,6 +41,8 @@ def test_an_example_is_put_aside_and_comes_back(path):
             label, (x, y) = store.refused()["n3"][0], store.aside_features()[0].tolist()
         (found,) = visitor.get("/api/aside")["aside"]
         shown = {"kind": "features", "values": {"left": x, "up": y}, "count": 2}
+        other = {"a": "b", "b": "a"}[label]
+        assert (found.pop("preferred"), found.pop("probability")) == (other, 1.0)
         assert found == {"id": "n3", "refused": [label], "shown": shown}
         assert visitor.edit(verb="refuse", ids=["n3"])[0] == 422
         assert visitor.edit(verb="undo")[1]["n"] == 30
@@ -53,6 +55,23 @@ def test_an_example_is_put_aside_and_comes_back(path):
         visitor.edit(verb="refuse", ids=["n3"])
         visitor.edit(verb="forget", ids=["n3"], confirm=True)
         assert visitor.get("/api/aside")["aside"] == []
+
+
+def test_what_the_others_say_of_one_that_was_put_aside_is_told(tmp_path):
+    rng = np.random.default_rng(0)
+    centres, names = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]]), np.array(["a", "b", "c"])
+    X, labels = np.repeat(centres, 8, axis=0) + rng.normal(size=(24, 2)), np.repeat(names, 8)
+    with knowmore.open(tmp_path / "m.km", GPClassifier()) as store:
+        store.add(X, labels, [f"n{i}" for i in range(24)])
+        store.relabel("n3", "b")
+    with studying(tmp_path / "m.km") as door:
+        visitor = enter(door)
+        visitor.edit(verb="refuse", ids=["n3"])
+        (found,) = visitor.get("/api/aside")["aside"]
+        with knowmore.open(tmp_path / "m.km") as store:
+            (a, _, c), *_ = store.estimator.predict_proba(X[3:4])
+        assert (found["preferred"], found["refused"]) == ("a", ["b"])
+        assert found["probability"] == a / (a + c)
 
 
 def test_a_row_of_the_pool_is_asked_about_without_the_class(path):
@@ -174,3 +193,29 @@ def test_a_file_that_cannot_be_opened_is_told(tmp_path):
 
     asyncio.run(lived())
     assert "nowhere.km" in str(told[0])
+
+
+def test_chances_are_of_the_classes_that_are_left_and_what_is_unlike_all_is_said(tmp_path):
+    rng = np.random.default_rng(0)
+    centres = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
+    X = np.repeat(centres, 8, axis=0) + rng.normal(size=(24, 2))
+    with knowmore.open(tmp_path / "m.km", GPClassifier()) as store:
+        store.add(X, np.repeat(["a", "b", "c"], 8))
+    rows = np.array([[1.0, 0.5], [90.0, 90.0]])
+    with studying(tmp_path / "m.km", UnlabelledPool("p.csv", ("near", "far"), rows)) as door:
+        visitor = enter(door)
+
+        def asked(skip):
+            return visitor.post("/api/question", {"skip": [skip]})[1]["question"]
+
+        assert asked("near")["unknown"]
+        before = asked("far")
+        assert not before["unknown"]
+        first = before["chances"][0]
+        visitor.post("/api/refuse", {"row": "near", "label": first["label"]})
+        after = asked("far")
+        assert first["label"] not in [one["label"] for one in after["chances"]]
+        assert after["reason"].endswith(f"; it is not {first['label']}")
+        left = sum(one["probability"] for one in before["chances"][1:])
+        want = [one["probability"] / left for one in before["chances"][1:]]
+        assert [one["probability"] for one in after["chances"]] == want

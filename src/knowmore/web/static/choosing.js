@@ -9,21 +9,37 @@ const FIRST = 9;
 export const ANY = ['L', 'any class: type to find it, or to name a new one'];
 
 /**
+ * The classes that have a number key, in the order of their keys: of many the likeliest.
+ * @param likely labels, the likeliest first
+ */
+export function keyed(studio, likely = [], except = []) {
+  if (studio.classes.length <= FIRST || !likely.length) return studio.classes.slice(0, FIRST);
+  return likeliest(studio, likely).filter((one) => !except.includes(one.label)).slice(0, FIRST);
+}
+
+/** All classes, the likeliest first. */
+function likeliest(studio, likely) {
+  const place = (one) => (likely.includes(one.label) ? likely.indexOf(one.label) : likely.length);
+  return [...studio.classes].sort((a, b) => place(a) - place(b));
+}
+
+/**
  * Buttons that give a label: one for each of the first classes, and one for all.
+ * @param likely labels, the likeliest first: of more classes than keys these have one
  * @param give takes a label
  * @param except labels that need no button
  * @param hint is called with a label that may be given soon
  * @param always whether there is a button for all, however few they are
  * @param any opens the list of all classes; by default `pickClass`, and then `give`
  */
-export function labelButtons(studio, { give, except = [], hint = null, any = null, always = false }) {
+export function labelButtons(studio, { give, except = [], likely = [], hint = null, any = null, always = false }) {
   const all = studio.classes;
-  const made = all.slice(0, FIRST).map((one, i) => [one, i]).filter(([one]) => !except.includes(one.label)).map(([one, i]) => {
+  const made = keyed(studio, likely, except).map((one, i) => [one, i]).filter(([one]) => !except.includes(one.label)).map(([one, i]) => {
     const on = hint ? { onmouseenter: () => hint(one.label), onfocus: () => hint(one.label) } : {};
     return element('button', { type: 'button', class: 'label', onclick: () => give(one.label), ...on }, element('kbd', {}, String(i + 1)), swatch(one.slot), element('span', { class: 'name' }, String(one.label)));
   });
   const open = any ?? (async () => {
-    const label = await pickClass(studio, { except });
+    const label = await pickClass(studio, { except, likely });
     if (label != null) give(label);
   });
   if (all.length <= FIRST && !always) return made;
@@ -35,7 +51,7 @@ export function labelButtons(studio, { give, except = [], hint = null, any = nul
  * Let somebody choose a class from a list that narrows while they type; the last row makes a new one.
  * @returns {Promise<string | number | boolean | null>} its label, or null
  */
-export function pickClass(studio, { title = 'Which class?', except = [] } = {}) {
+export function pickClass(studio, { title = 'Which class?', except = [], likely = [] } = {}) {
   const [dialog, input, list] = ['pick', 'pick-input', 'pick-list'].map((id) => studio.find(id));
   const numbers = studio.classes.some((one) => typeof one.label === 'number');
   let rows = [];
@@ -46,7 +62,7 @@ export function pickClass(studio, { title = 'Which class?', except = [] } = {}) 
     const text = input.value.trim();
     const part = text.toLowerCase();
     const place = (one) => String(one.label).toLowerCase().indexOf(part);
-    const known = studio.classes.filter((one) => !except.includes(one.label) && place(one) >= 0).sort((a, b) => Math.min(place(a), 1) - Math.min(place(b), 1));
+    const known = likeliest(studio, likely).filter((one) => !except.includes(one.label) && place(one) >= 0).sort((a, b) => Math.min(place(a), 1) - Math.min(place(b), 1));
     const same = studio.classes.some((one) => String(one.label) === text);
     const fresh = text && !same && (!numbers || Number.isFinite(Number(text))) ? [{ fresh: true, label: numbers ? Number(text) : text }] : [];
     return [...known, ...fresh];

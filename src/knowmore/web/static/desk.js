@@ -3,7 +3,7 @@
 import { bring, get, post } from './api.js';
 import { ANY, labelButtons, pickClass } from './choosing.js';
 import { swatch } from './draw.js';
-import { element, percent, plural } from './page.js';
+import { apart, element, percent, plural } from './page.js';
 
 const KEYS = [
   ['Arrows, Home, End', 'another picture'],
@@ -95,7 +95,7 @@ export function desk(studio, signal) {
     const count = plural(one.count, 'picture');
     const made = element('section', { class: 'card', 'data-class': String(one.label), 'aria-label': String(one.label) },
       element('h2', {}, swatch(one.slot), element('span', { class: 'name' }, String(one.label)), i < 9 ? element('kbd', {}, String(i + 1)) : null,
-        element('span', { class: 'count quiet' }, count), element('span', { class: 'share', title: 'Right if unseen' }, percent(one.loo_accuracy))),
+        element('span', { class: 'count quiet' }, count), element('span', { class: 'share', title: 'Right when tested unseen' }, percent(one.loo_accuracy))),
       shown.length ? list(`${one.label}: ${count}`, shown) : null,
       shown.length < mine.length ? button(null, `${mine.length - shown.length} more`, () => { wide.add(one.slot); show(); }) : null);
     made.label = one.label;
@@ -162,6 +162,8 @@ export function desk(studio, signal) {
     if (!one) return;
     const single = some.length === 1;
     const [word, more] = single ? verdict(one) : [`${some.length} pictures`, 'are marked'];
+    // What the model does not know it names badly.
+    const strange = single && !!one.unknown;
     const doubted = some.some((each) => (waits(each) ? each.label != null : each.wrong));
     // What it is already, and what accepting gives it, needs no button.
     const others = studio.classes.filter((c) => !some.every((each) => (waits(each) ? single && said(each) === c.label : each.label === c.label)));
@@ -171,10 +173,11 @@ export function desk(studio, signal) {
       element('div', { class: 'one' }, pictureOf(one, single ? '&large=true' : ''), element('div', {}, element('h2', {}, single ? nameOf(one) : ''),
         element('strong', {}, word), element('p', { class: 'quiet', id: 'more' }, more))),
       element('div', { class: 'row' },
-        doubted ? button('A', single ? `It is ${said(one)}` : 'Accept', accept, 'primary', () => preview(null, some)) : '',
+        strange ? button('L', 'Choose a class …', any, 'primary') : '',
+        doubted ? button('A', single ? `It is ${said(one)}` : 'Accept', accept, strange ? '' : 'primary', () => preview(null, some)) : '',
         refusable ? button('X', `Not ${waits(one) ? label : one.label}`, refuse) : '',
         ...labelButtons(studio, { give: (y) => give(() => y, some), except: studio.classes.filter((c) => !others.includes(c)).map((c) => c.label).concat(one.refused ?? []), hint: one.refused ? null : (y) => preview(y, some), any }),
-        button(single && one.unknown ? null : 'N', 'Another', () => named(some)),
+        button(single && one.unknown ? null : 'N', 'New class', () => named(some)),
         button('Delete', some.every(waits) ? 'Dismiss' : 'Forget', remove, 'end', some.some(waits) ? null : () => preview(undefined, some))),
       element('p', { class: 'quiet', id: 'would', role: 'status' }), element('div', { id: 'why' }));
     if (single && !one.refused) explain(one);
@@ -202,17 +205,19 @@ export function desk(studio, signal) {
   /** The nearest examples, those most against it, and those it rests on, with the score without. */
   async function explain(one) {
     const place = document.getElementById('why');
+    let exact = apart([]);
     const item = (id, label, score, more) => element('li', { title: String(id) }, pictureOf({ id, label }),
-      element('span', { class: 'quiet' }, `${label}${more > 1 ? ` and ${more - 1} alike` : ''}`), element('b', {}, score.toFixed(2)));
+      element('span', { class: 'quiet' }, `${label}${more > 1 ? ` and ${more - 1} alike` : ''}`), element('b', {}, exact(score)));
     const row = (title, items) => (items.length ? [element('h3', {}, title), element('ul', { class: 'near' }, ...items)] : []);
     const alone = (some) => some.map((each) => item(each.id, each.label, each.score_without));
     try {
       const found = await get(`/api/explain?${keyOf(one)}`);
+      exact = apart([found.score, ...[...found.nearest, ...found.against].map((each) => each.score_without), ...found.grounds.map((each) => each.score_left)]);
       const count = found.grounds.reduce((sum, each) => sum + each.ids.length, 0);
       const then = found.instead == null || found.instead === found.label ? '' : `, and ${found.instead} the answer`;
-      place.replaceChildren(element('p', { class: 'quiet' }, `Score of ${found.label}${waits(one) ? '' : ' if unseen'}: `, element('b', { id: 'score' }, found.score.toFixed(2)),
+      place.replaceChildren(element('p', { class: 'quiet' }, `Score of ${found.label}${waits(one) ? '' : ' when tested unseen'}: `, element('b', { id: 'score' }, exact(found.score)),
         ' (from −1, against it, to 1); below each example: what it would be without it.'), ...row('Nearest', alone(found.nearest)), ...row(`Most against ${found.label}`, alone(found.against)),
-        ...row(`Rests on: without ${count === 1 ? 'this' : `these ${count}`} it would be ${found.grounds.at(-1)?.score_left.toFixed(2)}${then}`,
+        ...row(`Rests on: without ${count === 1 ? 'this' : `these ${count}`} it would be ${count ? exact(found.grounds.at(-1).score_left) : ''}${then}`,
           found.grounds.map((each) => item(each.ids[0], each.label, each.score_left, each.ids.length))));
     } catch (error) {
       place.textContent = error.message;
@@ -241,7 +246,7 @@ export function desk(studio, signal) {
       const own = new Set(some.map(keyOf));
       const flips = [...would.flips, ...would.pictures.filter((one) => !own.has(keyOf(one)))];
       for (const one of flips) if (tiles.has(keyOf(one))) tiles.get(keyOf(one)).dataset.to = String(one.to);
-      place.textContent = `Then ${plural(flips.length, 'answer')} would change, and ${percent(would.accuracy_after)} would be right if unseen.`;
+      place.textContent = `Then ${plural(flips.length, 'answer')} would change, and ${percent(would.accuracy_after)} would be right when tested unseen.`;
     } catch (error) {
       place.textContent = error.message;
     }
@@ -275,8 +280,11 @@ export function desk(studio, signal) {
   async function named(some) {
     if (!some.length) return;
     const numbers = studio.classes.some((one) => typeof one.label === 'number');
-    const given = await studio.ask({ title: `A class of ${plural(some.length, 'picture')}`, name: numbers ? '' : 'new', yes: 'Learn it' });
-    if (given) await give(() => (numbers ? Number(given) : given), some);
+    const ticks = new Map(some.map((one) => [one, element('input', { type: 'checkbox', checked: true, 'aria-label': nameOf(one) })]));
+    const more = element('div', { class: 'ticks' }, ...some.map((one) => element('label', { title: nameOf(one) }, ticks.get(one), pictureOf(one))));
+    const given = await studio.ask({ title: `A new class of ${plural(some.length, 'picture')}`, words: 'Untick what is not of it.', more, name: numbers ? '' : 'new', yes: 'Learn it' });
+    const chosen = some.filter((one) => ticks.get(one).checked);
+    if (given && chosen.length) await give(() => (numbers ? Number(given) : given), chosen);
   }
 
   /** The button says what it would do. */

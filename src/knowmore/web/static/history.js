@@ -3,7 +3,7 @@
 import { field as askField, get, post } from './api.js';
 import { colour, fieldImage, map, theme } from './draw.js';
 import { merging } from './merging.js';
-import { about, classes, element, percent, plural } from './page.js';
+import { about, classes, element, misleading, percent, plural, unseen } from './page.js';
 
 const KEYS = [
   ['← →', 'the state before, the next one'],
@@ -20,6 +20,8 @@ export function history(studio) {
   const range = element('input', { type: 'range', min: 0, max: 0, value: 0, id: 'scrub', 'aria-label': 'State of the journal', oninput: () => go(Number(range.value)) });
   const strip = element('canvas', { class: 'strip', 'aria-hidden': 'true' });
   const picture = element('canvas', { class: 'past', role: 'img', 'aria-label': 'The examples of this state' });
+  const misled = element('div', { class: 'misled', hidden: true });
+  let anyway = false; // whether somebody wants to see a plane that misleads
   const words = element('p', { id: 'past-words' });
   const list = element('ol', { class: 'entries', 'aria-label': 'Entries of the journal, the last first' });
   const filter = element('select', { id: 'whose', onchange: () => { whose = filter.value; show(); } });
@@ -28,7 +30,7 @@ export function history(studio) {
   const certificate = element('p', { class: 'quiet', id: 'certificate', role: 'status' });
   const merge = merging(studio);
   const view = element('section', { class: 'history' },
-    element('div', { class: 'card line-card' }, element('h2', {}, 'Every state is an exact model: scrub'), strip, range, words, picture),
+    element('div', { class: 'card line-card' }, element('h2', {}, 'Go back in time: drag to see the model as it was'), strip, range, words, misled, picture),
     element('div', { class: 'card' },
       element('div', { class: 'row' }, element('label', {}, 'Contributor ', filter), forgets, proof), certificate, list,
       merge.element));
@@ -93,7 +95,7 @@ export function history(studio) {
     try {
       const past = await post('/api/state-at', { number: to });
       if (turn !== asked) return;
-      words.textContent = `After entry ${to}: ${plural(past.n)}, ${classes(past.classes.length)}, right if unseen: ${percent(past.loo_accuracy)}.${past.forgotten ? ' What was forgotten later is not shown: it is nowhere any more.' : ''}`;
+      words.textContent = `After entry ${to}: ${plural(past.n)}, ${classes(past.classes.length)}, ${unseen(past.loo_accuracy)}.${past.forgotten ? ' What was forgotten later is not shown: it is nowhere any more.' : ''}`;
       await paintPast(past, turn);
     } catch (error) {
       words.textContent = error.message;
@@ -101,8 +103,12 @@ export function history(studio) {
   }
 
   async function paintPast(past, turn) {
-    picture.hidden = !past.points;
-    if (!past.points) return;
+    const part = studio.state.plane.slice;
+    const hides = !!past.points && !!part?.misleads && !anyway;
+    picture.hidden = !past.points || hides;
+    misled.hidden = !hides;
+    if (hides) misled.replaceChildren(...misleading(part, studio.state.features, () => { anyway = true; paintPast(past, turn); }));
+    if (picture.hidden) return;
     const { bounds } = studio.state.plane;
     const field = past.n ? await askField({ ...bounds, w: 64, h: 64, at: past.number }) : { empty: true };
     if (turn !== asked) return;
@@ -116,7 +122,7 @@ export function history(studio) {
     if (!would) return;
     const agreed = await studio.ask({
       title: `Forget all of ${whose} for ever?`,
-      words: `${plural(would.count)} would go, and ${plural(would.flips.length, 'answer')} would change.${would.changed ? ` ${plural(would.changed)} would get back what they had before.` : ''} Right if unseen: ${percent(would.accuracy_before)}, then ${percent(would.accuracy_after)}. What was edited before can not be undone after that.`,
+      words: `${plural(would.count)} would go, and ${plural(would.flips.length, 'answer')} would change.${would.changed ? ` ${plural(would.changed)} would get back what they had before.` : ''} Right when tested unseen: ${percent(would.accuracy_before)}, then ${percent(would.accuracy_after)}. What was edited before can not be undone after that.`,
       yes: 'Forget for ever',
     });
     if (!agreed) return;

@@ -4,7 +4,7 @@ import { get, post } from './api.js';
 import { map, ring, swatch } from './draw.js';
 import { ANY, labelButtons, pickClass } from './choosing.js';
 import { exhibit, gallery, markWords, pictureOf, shortName } from './example.js';
-import { element, percent, plural } from './page.js';
+import { element, percent, plural, UNSEEN } from './page.js';
 
 const KEYS = [
   ['A', 'accept: take the label that the others say'],
@@ -20,55 +20,78 @@ const KEYS = [
 /** @param {any} studio what all views share @returns a view */
 export function inbox(studio) {
   let found = { suspects: [], silent: 0, judged: 0, kept: 0 };
+  let earlier = []; // suspects of before that nobody has answered and the list lacks now
   let aside = []; // examples whose labels were refused
   let chosen = null; // an id
   let points = null;
+  // Every suspect since the inbox was opened, by its id: a mended label changes what is said of the
+  // others, but whoever was listed is asked about.
+  const listed = new Map();
   const done = []; // the last answers, to be taken back
 
   const right = element('strong', { id: 'inbox-right' });
   const count = element('span', { id: 'inbox-count' });
+  const closing = element('p', { class: 'card', id: 'inbox-rest', hidden: true });
   const list = element('ol', { class: 'doubts', 'aria-label': 'Suspects, the biggest doubt first' });
   const asideTitle = element('h2', { hidden: true });
   const asideList = element('ol', { class: 'doubts', 'aria-label': 'Put aside' });
   const body = element('div', { class: 'doubt card', id: 'doubt', tabindex: 0, 'aria-label': 'The suspect' });
   const view = element('section', { class: 'inbox' },
-    element('div', { class: 'doubts-side' }, element('p', { class: 'card count' }, right, ' right if unseen · ', count), list, asideTitle, asideList), body);
+    element('div', { class: 'doubts-side' }, element('p', { class: 'card count' }, right, element('span', { title: UNSEEN }, ' right when tested on each example unseen'), ' · ', count), closing, list, asideTitle, asideList), body);
 
-  const all = () => [...found.suspects, ...aside];
+  const open = () => [...found.suspects, ...earlier];
+  const all = () => [...open(), ...aside];
   const now = () => all().find((one) => one.id === chosen) ?? all()[0] ?? null;
   /** The plane is a help where it shows the model. */
   const mapped = () => studio.state.plane.possible && !studio.state.plane.slice?.misleads && !studio.state.pictures;
 
   /** What is left when no label is suspect. */
   function rest() {
-    const otherwise = Math.round((1 - (found.accuracy ?? 1)) * studio.state.n);
-    const more = otherwise ? ` ${plural(otherwise)} would still be predicted otherwise if unseen, but not so surely: see the table.` : '';
+    const more = found.otherwise ? ` ${plural(found.otherwise)} would still be predicted otherwise, though not so surely: see the table.` : '';
     const kept = found.kept ? ` ${plural(found.kept, 'label')} in doubt ${found.kept > 1 ? 'were' : 'was'} kept.` : '';
-    return `No other label is likely to be wrong.${kept}${more}`;
+    const waits = aside.length ? ` ${plural(aside.length)} put aside ${aside.length > 1 ? 'wait' : 'waits'} for a label.` : '';
+    return `Every suspect has an answer, and no other label is likely to be wrong.${kept}${waits}${more}`;
   }
 
   async function load() {
     const possible = mapped() && studio.state.n > 0;
     await Promise.all([
-      get('/api/suspects?limit=200').then((all) => {
+      get('/api/suspects?limit=1000').then(async (all) => {
         found = all;
+        earlier = await unanswered();
       }),
       studio.state.refuses ? get('/api/aside').then((all) => { aside = all.aside; }) : null,
       possible ? get('/api/plane/points').then((all) => { points = all; }) : null,
     ]);
+    // What the file does not hold in any way was forgotten.
+    for (const [id, one] of listed) if (!one.held && !aside.some((each) => each.id === id)) listed.delete(id);
     chosen = now()?.id ?? null;
     show();
   }
 
+  /** The suspects of before that the list lacks now, with the labels that were doubted. */
+  async function unanswered() {
+    const known = new Set(found.suspects.map((one) => one.id));
+    for (const one of found.suspects) listed.set(one.id, { ...one, held: true });
+    const ids = [...listed.keys()].filter((id) => !known.has(id));
+    const still = ids.length ? (await post('/api/suspects/listed', { ids })).listed : [];
+    const held = new Map(still.map((one) => [one.id, one]));
+    for (const id of ids) listed.get(id).held = held.has(id);
+    return ids.filter((id) => held.has(id) && !held.get(id).kept && held.get(id).label === listed.get(id).label)
+      .map((id) => ({ ...listed.get(id), shown: held.get(id).shown, contradicting: [], past: true }));
+  }
+
   function show() {
-    const left = found.suspects;
+    const left = open();
     right.textContent = percent(found.accuracy);
     count.textContent = `${plural(left.length, 'doubt')} left`;
+    closing.hidden = !!left.length || !aside.length || !found.judged;
+    closing.textContent = closing.hidden ? '' : rest();
     const entry = (one, ...more) => element('li', {}, element('button', {
       type: 'button', 'aria-current': one.id === chosen ? 'true' : null, onclick: () => pick(one.id), title: String(one.id),
     }, one.shown.kind === 'picture' ? element('img', { src: pictureOf(one.id), alt: '', loading: 'lazy' }) : null, ...more));
     list.replaceChildren(...left.slice(0, 60).map((one) => entry(one, swatch(studio.slot(one.label)), element('span', { class: 'name' }, nameOf(one)),
-      element('span', { class: 'bar', title: `wrong with a chance of ${percent(one.doubt)}` }, bar(one.doubt)))));
+      one.past ? element('span', { class: 'quiet' }, 'doubted at first') : element('span', { class: 'bar', title: `wrong with a chance of ${percent(one.doubt)}` }, bar(one.doubt)))));
     asideTitle.hidden = !aside.length;
     asideTitle.textContent = `Put aside: ${aside.length}`;
     asideList.replaceChildren(...aside.map((one) => entry(one, element('span', { class: 'name' }, shortName(one.id)), element('span', { class: 'quiet' }, `not ${one.refused.at(-1)}`))));
@@ -101,15 +124,16 @@ export function inbox(studio) {
   };
   const forgetting = (one) => button('Delete', studio.armed === one.id ? 'For ever?' : 'Forget', forget, 'end', one.refused ? null : () => preview(null, true));
 
+  const saidOf = (slot, words, label) => element('div', { class: 'said' }, swatch(slot), element('div', {},
+    element('span', { class: 'quiet' }, words), element('strong', {}, String(label))));
+
   function showDoubt(one) {
-    const said = (slot, words, label) => element('div', { class: 'said' }, swatch(slot), element('div', {},
-      element('span', { class: 'quiet' }, words), element('strong', {}, String(label))));
     const pictured = one.shown.kind === 'picture';
     body.replaceChildren(...[
       element('h2', {}, `Example ${one.id}`),
-      element('div', { class: 'both' }, said(studio.slot(one.label), 'is labelled', one.label),
+      element('div', { class: 'both' }, saidOf(studio.slot(one.label), 'is labelled', one.label),
         element('span', { class: 'arrow', 'aria-hidden': 'true' }, '→'),
-        said(studio.slot(one.preferred), `the others say, ${percent(one.probability)}`, one.preferred)),
+        saidOf(studio.slot(one.preferred), `the others ${one.past ? 'said at first' : 'say'}, ${percent(one.probability)}`, one.preferred)),
       element('div', { class: 'beside' }, exhibit(one.id, one.shown), element('div', { class: 'against' }),
         !pictured && points ? element('canvas', { class: 'past', role: 'img', 'aria-label': 'Where it is in the plane' }) : null),
       element('div', { class: 'row answers' },
@@ -130,13 +154,20 @@ export function inbox(studio) {
     body.replaceChildren(
       element('h2', {}, `Example ${one.id}`),
       element('p', {}, 'It is put aside, since it is not ', element('b', {}, one.refused.join(', not ')), '. The model does without it until it has another label.'),
+      one.preferred == null ? '' : element('div', { class: 'both' }, saidOf(studio.slot(one.preferred), `the others say, ${percent(one.probability)}`, one.preferred)),
       element('div', { class: 'beside' }, exhibit(one.id, one.shown)),
-      element('div', { class: 'row answers' }, ...labelButtons(studio, { give: relabel, except: one.refused, always: true }), forgetting(one)));
+      element('div', { class: 'row answers' },
+        one.preferred == null ? '' : button('A', `It is ${one.preferred}`, accept, 'primary'),
+        ...labelButtons(studio, { give: relabel, except: [...one.refused, one.preferred], always: true }), forgetting(one)));
   }
 
   /** The examples that speak most against the label: as pictures, or by name. */
   async function showAgainst(one, pictured) {
     const place = body.querySelector('.against');
+    if (one.past) {
+      place.replaceChildren(element('p', { class: 'quiet' }, 'Since other labels were mended it is not in doubt any more. It is asked about since it was listed.'));
+      return;
+    }
     const title = element('h3', {}, `These say ${one.preferred}`);
     if (!pictured) {
       if (one.contradicting.length) place.replaceChildren(title, element('p', { class: 'quiet' }, one.contradicting.join(', ')));
@@ -170,7 +201,7 @@ export function inbox(studio) {
     try {
       const would = await post('/api/whatif', asked);
       const place = body.querySelector('#whatif');
-      if (place) place.textContent = `Then ${plural(would.flips.length, 'answer')} would change, and ${percent(would.accuracy_after)} would be right if unseen.`;
+      if (place) place.textContent = `Then ${plural(would.flips.length, 'answer')} would change, and ${percent(would.accuracy_after)} would be right when tested unseen.`;
     } catch (error) {
       studio.say(error.message);
     }

@@ -41,7 +41,7 @@ export function merging(studio) {
       }
       const list = found.flipping.slice(0, 50).map((one) => element('li', {}, element('b', {}, String(one.id)), ` ${one.file}: ${one.from} → ${one.to}`));
       tell(found, element('p', {}, brings),
-        element('p', {}, 'Right if unseen: ', element('b', { id: 'merge-before' }, percent(found.accuracy_before)), ' here, ', percent(found.accuracy_theirs), ' there; together ', element('b', { id: 'merge-after' }, percent(found.accuracy_after)), '.'),
+        element('p', {}, 'Right when tested unseen: ', element('b', { id: 'merge-before' }, percent(found.accuracy_before)), ' here, ', percent(found.accuracy_theirs), ' there; together ', element('b', { id: 'merge-after' }, percent(found.accuracy_after)), '.'),
         element('p', { id: 'merge-flips' }, `${plural(found.flips, 'answer')} would change${found.flips > 50 ? ', these among them' : ''}${found.flips ? ':' : '.'}`), element('ul', { class: 'flips' }, ...list));
     } catch (error) {
       tell(null, element('p', { class: 'end' }, error.message));

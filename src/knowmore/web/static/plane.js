@@ -1,7 +1,7 @@
 // The plane: click adds, drag moves, right-click or Delete forgets, and the field follows.
 
 import { editSeen, field as askField, get, movedField, post } from './api.js';
-import { askClass, element, percent, plural } from './page.js';
+import { askClass, element, misleading, percent, plural, sliceOf, UNSEEN } from './page.js';
 import { ANY, pickClass } from './choosing.js';
 import { contour, deepest, fieldImage, hatch, marker, paintImage, region, ring, smoothed, sprite, swatch, theme } from './draw.js';
 
@@ -78,6 +78,7 @@ export function plane(studio, signal) {
   const noise = slider('Noise', 'noise', -4, 1, 'How little a single label counts: more noise, smoother borders');
   const width = slider('Length scale', 'length_scale', -3, 1, 'How far an example speaks for what is around it');
   const checks = ['variance', 'unknown', 'errors'].map((name) => check(name));
+  const better = element('button', { type: 'button', id: 'better', title: 'Tries other settings on the examples, and keeps those that fit better', onclick: () => studio.tune() }, 'Look for better settings');
   const slice = element('p', { class: 'quiet', id: 'slice', hidden: true });
   const misled = element('div', { class: 'card misled', hidden: true });
   let anyway = false; // whether somebody wants to see a slice that misleads
@@ -89,7 +90,7 @@ export function plane(studio, signal) {
       element('section', { class: 'card' }, element('h2', {}, 'Classes'), classes,
         element('div', { class: 'row' }, every, element('button', { type: 'button', id: 'new-class', onclick: newClass }, element('kbd', {}, 'N'), ' New class'))),
       detailCard,
-      element('section', { class: 'card' }, element('h2', {}, 'Settings'), noise.element, width.element),
+      element('section', { class: 'card' }, element('h2', {}, 'Settings'), noise.element, width.element, better),
       element('section', { class: 'card' }, element('h2', {}, 'Layers'), element('div', { class: 'checks' }, ...checks)),
       scenes));
 
@@ -97,7 +98,7 @@ export function plane(studio, signal) {
     const words = {
       variance: ['Lines of equal doubt', 'V', 'Where the model is as unsure: lines of equal variance'],
       unknown: ['“I don’t know”', 'D', 'Hatched: unlike all that the model has seen'],
-      errors: ['Wrong if unseen, ringed', 'E', 'What the others would call by another name, had the model not seen it'],
+      errors: ['Wrong when tested unseen, ringed', 'E', 'What the others would call by another name, had the model not seen it'],
     }[name];
     const box = element('input', { type: 'checkbox', checked: true, onchange: () => { layers[name] = box.checked; paint(); } });
     const label = element('label', { title: words[2] }, box, words[0], element('kbd', {}, words[1]));
@@ -134,14 +135,11 @@ export function plane(studio, signal) {
     const hides = !!part?.misleads && !anyway;
     [misled.hidden, slice.hidden, frame.hidden, line.hidden] = [!hides, !part || hides, hides, hides];
     if (!part) return;
-    const seen = `two directions through ${features.toLocaleString('en')} features, which hold ${percent(part.share)} of the differences between the examples, as the model sees them`;
     const hatched = part.hatching_misleads ? ` “Unknown” says little here: ${percent(part.unsure)} of the examples seem unknown at their places in the slice, and are known.` : '';
-    slice.textContent = `This is a slice: ${seen}. The model answers in it as it answers of the examples themselves for ${percent(part.agreement)} of them.${hatched}`;
+    slice.textContent = `This is a slice: ${sliceOf(part, features)}. The model answers in it as it answers of the examples themselves for ${percent(part.agreement)} of them.${hatched}`;
     slice.classList.toggle('end', !!part.misleads);
     if (!hides) return;
-    misled.replaceChildren(element('h2', {}, 'A picture of this model would mislead'),
-      element('p', {}, `The plane shows only a slice: ${seen}. For ${percent(1 - part.agreement)} of the examples the colours would not be what the model says of them. The other views show it as it is.`),
-      element('button', { type: 'button', id: 'anyway', onclick: () => { anyway = true; showSlice(studio.state); side = 0; paint(); } }, 'Show the slice all the same'));
+    misled.replaceChildren(...misleading(part, features, () => { anyway = true; showSlice(studio.state); side = 0; paint(); }));
   }
 
   // -- places ----------------------------------------------------------------------------------
@@ -453,11 +451,11 @@ export function plane(studio, signal) {
   // -- what is shown beside the plane ----------------------------------------------------------
 
   function showFigures(right, evidence, n) {
-    const one = (value, words, id) => element('div', {}, element('strong', { id }, value), element('span', {}, words));
+    const one = (value, words, id, hint = null) => element('div', { title: hint }, element('strong', { id }, value), element('span', {}, words));
     figures.replaceChildren(
       // Where there is one class, all are right.
-      one(percent(studio.state.classes.length > 1 ? right : null), 'right if unseen', 'right'),
-      one(evidence == null ? '–' : evidence.toFixed(1), 'log evidence', 'evidence'),
+      one(percent(studio.state.classes.length > 1 ? right : null), 'right when tested unseen', 'right', UNSEEN),
+      one(evidence == null ? '–' : evidence.toFixed(1), 'fit of the settings', 'evidence', 'The log evidence: how probable the labels are with these settings; the larger the better'),
       one(String(n), n === 1 ? 'example' : 'examples', 'count'));
   }
 
@@ -470,6 +468,7 @@ export function plane(studio, signal) {
     if (!all.some((one) => one.label === current)) current = all[0].label;
     axes.forEach((one, i) => { one.textContent = `${['→', '↑'][i]} ${state.plane.axes[i]}`; });
     showFigures(state.loo_accuracy, state.log_evidence, state.n);
+    better.hidden = !state.tunable;
     noise.show(state.settings.noise);
     width.show(state.settings.length_scale);
     begin.hidden = state.n > 0;
@@ -654,7 +653,7 @@ export function plane(studio, signal) {
       const found = await post('/api/whatif', asked);
       if (menu.hidden) return;
       flips = new Map(found.flips.map((one) => [one.id, one.to]));
-      studio.say(`${label == null ? 'Forgotten' : `As ${label}`}: ${plural(found.flips.length, 'answer')} would change. Right if unseen: ${percent(found.accuracy_before)}, then ${percent(found.accuracy_after)}.`);
+      studio.say(`${label == null ? 'Forgotten' : `As ${label}`}: ${plural(found.flips.length, 'answer')} would change. Right when tested unseen: ${percent(found.accuracy_before)}, then ${percent(found.accuracy_after)}.`);
       paintTop();
     } catch (error) {
       studio.say(error.message);
@@ -810,7 +809,7 @@ export function plane(studio, signal) {
     select(points.ids[next]);
     cross = [points.x[next], points.y[next]];
     paintTop();
-    studio.say(`${chosen}, ${points.labels[points.class[next]]}${points.wrong[next] ? ', wrong if unseen' : ''}.`);
+    studio.say(`${chosen}, ${points.labels[points.class[next]]}${points.wrong[next] ? ', wrong when tested unseen' : ''}.`);
   }
 
   function take() {

@@ -2,12 +2,13 @@
 
 import { get, post } from './api.js';
 import { map, ring, swatch } from './draw.js';
-import { ANY, labelButtons, pickClass } from './choosing.js';
+import { ANY, keyed, labelButtons, pickClass } from './choosing.js';
 import { exhibit } from './example.js';
-import { askClass, element, percent, plural } from './page.js';
+import { askClass, element, percent, plural, UNSEEN } from './page.js';
 
 const KEYS = [
-  ['1 – 9', 'it is of this class'],
+  ['A', 'accept: it is what the model says'],
+  ['1 – 9', 'it is of this class; of many classes the likeliest have a key'],
   ANY,
   ['N', 'it is of a new class'],
   ['X', 'it is not what the model takes it for'],
@@ -36,8 +37,8 @@ export function questions(studio) {
     ondragover: (event) => event.preventDefault(),
     ondrop: (event) => { event.preventDefault(); take(event.dataTransfer.files[0]); },
   }, element('div', { class: 'doubts-side' },
-    element('div', { class: 'card' }, element('p', { class: 'count' }, right, ' right if unseen · ', count), curve),
-    element('div', { class: 'card coming-card' }, element('h2', {}, 'Then perhaps'), coming), chooser), body);
+    element('div', { class: 'card' }, element('p', { class: 'count' }, right, element('span', { title: UNSEEN }, ' right when tested on each example unseen'), ' · ', count), curve),
+    element('div', { class: 'card coming-card' }, element('h2', {}, 'It may ask next'), coming), chooser), body);
 
   async function load() {
     const possible = studio.state.plane.possible && !studio.state.plane.slice?.misleads && !studio.state.pictures && studio.state.n > 0;
@@ -61,7 +62,7 @@ export function questions(studio) {
     count.textContent = pool ? `${pool.rows - pool.left} of ${pool.rows} answered` : 'no pool yet';
     coming.parentElement.hidden = !found.next?.length;
     coming.replaceChildren(...(found.next ?? []).map((one) => element('li', {},
-      element('span', { class: 'name' }, String(one.id)), element('span', { class: 'quiet', title: 'what its label takes off the variance of the pool' }, one.drop == null ? '' : `−${short(one.drop)}`))));
+      element('span', { class: 'name' }, String(one.id)))));
     curve.replaceChildren(...drawn(found.curve));
     showQuestion();
   }
@@ -78,7 +79,8 @@ export function questions(studio) {
       element('h2', {}, 'What is ', element('b', { id: 'question-id' }, String(one.id)), '?'),
       element('p', { id: 'why-this' }, why(one)),
       element('div', { class: 'row answers' },
-        ...labelButtons(studio, { give: answer, except: one.refused }),
+        guess == null ? null : button('A', `It is ${guess}`, accept, null, one.unknown ? '' : 'primary'),
+        ...labelButtons(studio, { give: answer, except: one.refused, likely: likely(one) }),
         button('N', 'New class', newClass), guess == null ? null : button('X', `Not ${guess}`, refuse), button('J', 'Skip', skip)),
       element('div', { class: 'beside' }, exhibit(one.id, one.shown, src), element('div', { class: 'said-of' }, chances(one),
         one.place && points ? element('canvas', { class: 'past', role: 'img', 'aria-label': 'Where it is in the plane' }) : null)),
@@ -89,20 +91,23 @@ export function questions(studio) {
   /** Why it is asked, in words that need no book. */
   function why(one) {
     if (one.criterion == null) return 'The model knows nothing yet: begin anywhere.';
+    const strange = one.unknown ? 'It is unlike anything learnt: the model would say “I don’t know”. ' : '';
     const [first, second] = one.chances ?? [];
     const torn = second && second.probability > first.probability / 2 && `The model hesitates between ${first.label} and ${second.label}.`;
-    if (one.criterion !== 'reduction' || one.alike == null) return torn || 'It is unlike all that the model knows.';
-    const alike = one.alike ? `: it resembles ${plural(one.alike, 'other')} that nobody has labelled.` : ', though it resembles no other row closely.';
-    return `Labelling this one would teach the model most${alike} ${torn || ''}`;
+    if (one.criterion !== 'reduction' || one.alike == null) return strange || torn || 'It is unlike all that the model knows.';
+    const alike = one.alike ? `: it resembles ${plural(one.alike, 'other')} that nobody has labelled.` : `, though no other ${found.pool.pictures ? 'picture' : 'row'} that waits is much like it.`;
+    return `Labelling this one would teach the model most${alike} ${strange || torn || ''}`;
   }
 
   /** The exact numbers behind the words. */
   function numbers(one, pool) {
-    const drop = one.drop == null ? [] : [element('p', { class: 'falls' }, 'Its label takes ', element('strong', { id: 'drop' }, short(one.drop)),
-      ` of ${short(one.variance)} off the variance of the pool, whatever it is${one.settled ? '.' : ', at the length scale of now: the first 128 examples move it.'}`),
+    const coming = (found.next ?? []).filter((each) => each.drop != null).map((each) => `${each.id} ${short(each.drop)}`);
+    const next = coming.length ? [element('p', {}, `Then by ${coming.join(', ')}.`)] : [];
+    const drop = one.drop == null ? [] : [element('p', { class: 'falls' }, 'Its label makes the other answers surer, whatever it is: the sum of their variances falls by ', element('strong', { id: 'drop' }, short(one.drop)),
+      ` of ${short(one.variance)}${one.settled ? '.' : ', at the length scale of now: the first 128 examples move it.'}`),
     one.alike == null ? null : element('p', {}, `${plural(one.alike, 'row')} would lose a twentieth of ${one.alike === 1 ? 'its' : 'their'} variance or more: these it resembles.`)];
     return element('details', { class: 'quiet', open: numbered, ontoggle: (event) => { numbered = event.target.open; } }, element('summary', {}, 'In numbers'),
-      element('p', { id: 'reason' }, `${one.reason}.${found.among < pool.open ? ` Chosen among ${found.among} of ${pool.open} rows.` : ''}`), ...drop);
+      element('p', { id: 'reason' }, `${one.reason}.${found.among < pool.open ? ` Chosen among ${found.among} of ${pool.open} rows.` : ''}`), ...drop, ...next);
   }
 
   function nothing(pool) {
@@ -132,8 +137,10 @@ export function questions(studio) {
     ring(pen, x * canvas.clientWidth, y * canvas.clientWidth, 12, look);
   }
 
-  function button(key, words, run, mark = null) {
-    return element('button', { type: 'button', onclick: run }, element('kbd', {}, key), mark, ` ${words}`);
+  const likely = (one) => (one.chances ?? []).map(({ label }) => label);
+
+  function button(key, words, run, mark = null, kind = '') {
+    return element('button', { type: 'button', class: kind, onclick: run }, element('kbd', {}, key), mark, ` ${words}`);
   }
 
   // -- answers ---------------------------------------------------------------------------------
@@ -146,6 +153,11 @@ export function questions(studio) {
     if (answering === one.id) answering = null;
   }
 
+  const accept = () => {
+    const [first] = found.question?.chances ?? [];
+    if (first) answer(first.label);
+  };
+
   async function newClass() {
     if (!found.question) return;
     const label = await askClass(studio);
@@ -155,7 +167,7 @@ export function questions(studio) {
   async function any() {
     const one = found.question;
     if (!one) return;
-    const label = await pickClass(studio, { title: `What is ${one.id}?`, except: one.refused ?? [] });
+    const label = await pickClass(studio, { title: `What is ${one.id}?`, except: one.refused ?? [], likely: likely(one) });
     if (label != null) await answer(label);
   }
 
@@ -193,12 +205,14 @@ export function questions(studio) {
   function key(event) {
     const lower = event.key.toLowerCase();
     if (lower === 'j') skip();
+    else if (lower === 'a') accept();
     else if (lower === 'n') newClass();
     else if (lower === 'l') any();
     else if (lower === 'x') refuse();
     else if (lower === 'o') file.click();
     else if (/^[1-9]$/.test(event.key)) {
-      const one = studio.classes[Number(event.key) - 1];
+      const { question } = found;
+      const one = question && keyed(studio, likely(question), question.refused)[Number(event.key) - 1];
       if (one) answer(one.label);
     } else return false;
     return true;
@@ -212,7 +226,7 @@ function drawn(curve) {
   const known = curve.filter(([, share]) => share != null);
   if (known.length < 1) return [];
   const [first, last] = [known[0], known.at(-1)];
-  const words = known.length > 1 ? `Right if unseen: ${percent(first[1])} after ${plural(first[0], 'answer')}, ${percent(last[1])} after ${plural(last[0], 'answer')}.` : 'The learning curve begins with the first answer.';
+  const words = known.length > 1 ? `Right when tested unseen: ${percent(first[1])} after ${plural(first[0], 'answer')}, ${percent(last[1])} after ${plural(last[0], 'answer')}.` : 'The learning curve begins with the first answer.';
   const svg = (tag, attributes, ...children) => {
     const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
     for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);

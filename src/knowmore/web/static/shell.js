@@ -1,13 +1,16 @@
 // What all views share: the state of the file, edits, keys, and words for what happened.
 
 import { edit, get, post } from './api.js';
-import { about, element, percent, plural } from './page.js';
+import { about, element, plural, unseen } from './page.js';
 
 const KEYS = [
   ['U', 'undo the last edit'],
   ['R', 'do again what was undone'],
   ['?', 'these keys'],
 ];
+
+// An undo of more examples than this is no slip of a key.
+const MANY = 20;
 
 /**
  * Everything that a view may use of the others.
@@ -28,6 +31,8 @@ export class Studio {
   #offering = Promise.resolve();
   #slots = new Map();
   #makers = [];
+  /** The last entry when this page was opened. */
+  #since = 0;
 
   constructor(root) {
     this.root = root;
@@ -197,7 +202,7 @@ export class Studio {
       this.#own.add(answer.number);
       await this.refresh();
       const right = this.state.loo_accuracy;
-      this.say(`${words(answer)} ${answer.warning}${right == null ? '' : ` Right if unseen: ${percent(right)}.`}`, !!answer.warning);
+      this.say(`${words(answer)} ${answer.warning}${right == null ? '' : ` ${unseen(right)}.`}`, !!answer.warning);
       return answer;
     } catch (error) {
       await this.refresh();
@@ -235,8 +240,15 @@ export class Studio {
     if (verb) this.say(`Elsewhere: ${verb} of ${plural(count)}.`);
   }
 
-  undo() {
+  /** Undo; what was there before this page, or is of many examples, only by consent. */
+  async undo() {
     const { undo } = this.state;
+    const old = undo?.number <= this.#since;
+    if (old || undo?.count > MANY) {
+      const when = new Date(undo.at).toLocaleString();
+      const words = `It was made ${old ? `before this page was opened, on ${when}` : `on ${when}`}. R does it again, as long as nothing else is edited.`;
+      if (!(await this.ask({ title: `Undo ${about(undo)}?`, words, yes: 'Undo it' }))) return null;
+    }
     return this.act({ verb: 'undo' }, () => `Undone: ${about(undo)}.`);
   }
 
@@ -246,10 +258,11 @@ export class Studio {
   }
 
   /** Ask for a name, or for consent. @returns {Promise<string | boolean | null>} */
-  ask({ title, words = '', name = null, yes = 'Do it' }) {
+  ask({ title, words = '', more = null, name = null, yes = 'Do it' }) {
     const dialog = this.find('ask');
     this.find('ask-title').textContent = title;
     this.find('ask-words').textContent = words;
+    this.find('ask-more').replaceChildren(...(more ? [more] : []));
     this.find('ask-field').hidden = name == null;
     this.find('ask-input').value = name ?? '';
     this.find('ask-yes').textContent = yes;
@@ -264,6 +277,7 @@ export class Studio {
         const given = this.find('ask-input').value.trim();
         // It may be about something that is forgotten in a moment.
         for (const part of ['title', 'words']) this.find(`ask-${part}`).textContent = '';
+        this.find('ask-more').replaceChildren();
         this.find('ask-input').value = '';
         done(name == null ? agreed : agreed ? given : null);
       }, { once: true });
@@ -363,6 +377,7 @@ export class Studio {
   async start(makers, wanted = () => null) {
     const state = await get('/api/state');
     this.state = state;
+    this.#since = state.number;
     this.#makers = makers;
     this.views = makers.map((make) => this.#made(make));
     this.find('tabs').append(...this.views.map((one) => one.tab));

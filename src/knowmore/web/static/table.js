@@ -3,6 +3,7 @@
 import { post } from './api.js';
 import { ANY, labelButtons, pickClass } from './choosing.js';
 import { swatch } from './draw.js';
+import { pictureOf } from './example.js';
 import { askClass, element, plural, shownValue } from './page.js';
 
 const KEYS = [
@@ -16,7 +17,7 @@ const KEYS = [
   ['[ ]', 'other columns'],
 ];
 const PAGE = 50;
-const OWN = [['id', 'id'], ['label', 'label'], ['predicted', 'the others say'], ['unseen', 'if unseen'], ['contributor', 'contributor']];
+const OWN = [['id', 'id'], ['label', 'label'], ['predicted', 'the others say'], ['unseen', 'tested unseen'], ['contributor', 'contributor']];
 
 /** @param {any} studio what all views share @returns a view */
 export function table(studio) {
@@ -29,7 +30,7 @@ export function table(studio) {
   const search = element('input', { type: 'search', id: 'search', placeholder: 'id, label, contributor …', 'aria-label': 'Search', maxlength: 200, oninput: later, onkeydown: onSearchKey });
   const label = choice('of-class', 'Class', (value) => { wanted.label = value === '' ? null : studio.classes[Number(value)].label; });
   const who = choice('of-whom', 'Contributor', (value) => { wanted.contributor = value === '' ? null : value.slice(1); });
-  const unseen = choice('of-unseen', 'If unseen', (value) => { wanted.unseen = value || null; });
+  const unseen = choice('of-unseen', 'Tested unseen', (value) => { wanted.unseen = value || null; });
   unseen.append(...[['', 'all'], ['wrong', 'wrong'], ['right', 'right'], ['silent', 'nothing is said']].map(([value, words]) => element('option', { value }, words)));
   const words = element('p', { class: 'quiet', id: 'rows-count', role: 'status' });
   const back = element('button', { type: 'button', id: 'page-back', 'aria-label': 'The page before', onclick: () => turn(-1) }, '‹');
@@ -40,7 +41,7 @@ export function table(studio) {
   const actions = element('div', { class: 'row answers' });
   const view = element('section', { class: 'sheet' }, element('div', { class: 'card' },
     element('div', { class: 'row filters' }, element('label', { class: 'grow' }, element('kbd', {}, '/'), search),
-      ...[['Class', label], ['Contributor', who], ['If unseen', unseen]].map(([name, one]) => element('label', {}, `${name} `, one))),
+      ...[['Class', label], ['Contributor', who], ['Tested unseen', unseen]].map(([name, one]) => element('label', {}, `${name} `, one))),
     element('div', { class: 'wide', tabindex: -1 }, grid),
     element('div', { class: 'row pager' }, back, forth, words), actions));
 
@@ -105,7 +106,7 @@ export function table(studio) {
     forth.disabled = to >= found.found;
     options(label, [['', 'all'], ...studio.classes.map((one, i) => [String(i), String(one.label)])], studio.classes.findIndex((one) => one.label === wanted.label));
     options(who, [['', 'everyone'], ...found.contributors.map((one) => [`.${one}`, one || 'nobody'])], wanted.contributor == null ? -1 : found.contributors.indexOf(wanted.contributor));
-    head.replaceChildren(element('tr', {}, ...OWN.map(([name, title]) => column(name, title)), prose(), ...found.columns.map((name, i) => column(wanted.first + i, name)), more()));
+    head.replaceChildren(element('tr', {}, ...[...OWN.map(([name, title]) => column(name, title)), prose(), studio.state.pictures ? element('th', { scope: 'col' }, 'picture') : null, ...found.columns.map((name, i) => column(wanted.first + i, name)), more()].filter(Boolean)));
     rows.replaceChildren(...found.rows.map(row));
     grid.setAttribute('aria-rowcount', String(found.found + 1));
     choose(at);
@@ -141,6 +142,7 @@ export function table(studio) {
       element('td', { class: `text ${one.unseen ?? ''}` }, said),
       element('td', { class: 'text' }, one.contributor ?? ''),
       one.text == null ? null : element('td', { class: 'text prose', title: one.text }, one.text),
+      studio.state.pictures ? element('td', { class: 'small-picture' }, element('img', { src: pictureOf(one.id), alt: '', loading: 'lazy' })) : null,
       ...one.values.map((value) => element('td', {}, shownValue(value))));
   }
 
