@@ -23,7 +23,7 @@ import knowmore
 from knowmore import GPClassifier
 from knowmore._base import optional
 from knowmore.insight import novelty
-from knowmore.texts import Describer, TextVectors
+from knowmore.texts import TextDescriber, TextVectors
 from knowmore.workbench import TEXT_KERNEL, LearnOptions, Predictor, learn
 from papers.arrays import Array
 from papers.data import Prose, fortunes, glosses, mails
@@ -61,7 +61,7 @@ def run(*, seed: int = 0, quick: bool = False, progress: Progress = silent) -> P
     """All questions for each set, by words and by letters; `quick`: one set, two splits."""
     sets = {fortunes: _QUICK} if quick else _SETS
     # The usual vectors, and those without a model of words.
-    models = [*dict.fromkeys([Describer.usual().model, None])][: 1 if quick else None]
+    models = [*dict.fromkeys([TextDescriber.usual().model, None])][: 1 if quick else None]
     cases = [(source, sizes, model) for source, sizes in sets.items() for model in models]
     found: Found = []
     with one_thread():
@@ -88,7 +88,9 @@ def _rows(
     prose, X = _vectors(model, source)
     where = _named(prose, model)
     # Peers begin anew at each arrival, which takes long: the usual vectors are enough.
-    arrive_one_by_one = len(np.unique(prose.labels)) > _FIRST and model == Describer.usual().model
+    arrive_one_by_one = (
+        len(np.unique(prose.labels)) > _FIRST and model == TextDescriber.usual().model
+    )
     rng, splits = np.random.default_rng(seed), 2 if quick else 5
     accuracy, arrivals, foreign = Tally(), Tally(), Tally()
     for split in range(splits):
@@ -294,7 +296,7 @@ def _costs(count: int) -> tuple[float, float, float, float]:
         learn(LearnOptions(path, str(table), text="text"), lambda share, step: None)
         seconds, size = perf_counter() - begin, path.stat().st_size / 1e6
         with knowmore.open(path) as store:
-            predictor, describer = Predictor(store, 0.05, keep=False), Describer.usual()
+            predictor, describer = Predictor(store, 0.05, keep=False), TextDescriber.usual()
             begin = perf_counter()
             for i in rows[count:]:
                 (vector,) = describer.vectors([prose.texts[i]])

@@ -540,10 +540,10 @@ def test_a_stream_skips_lines_that_cannot_be_used():
 )
 def test_features_of_pictures_whose_making_is_not_told(about, tmp_path):
     pytest.importorskip("cv2")
-    from knowmore.images.describing import Describer
+    from knowmore.images.describing import PictureDescriber
 
     with pytest.raises(InvalidInput, match=r"^The table does not say how its features were made"):
-        Describer.of_table(about, tmp_path / "none.npz")
+        PictureDescriber.of_table(about, tmp_path / "none.npz")
 
 
 def test_a_row_and_a_name_may_be_longer_than_names_of_files():

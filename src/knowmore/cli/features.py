@@ -17,8 +17,8 @@ from knowmore.errors import InvalidInput
 from knowmore.images import (
     Cache,
     Codebook,
-    Describer,
     Listing,
+    PictureDescriber,
     codebook_in,
     extraction,
     listing,
@@ -68,7 +68,7 @@ def run(request: Any) -> bool:
     return not (listed.skipped or found.skipped)
 
 
-def _checked(request: Any) -> Describer:
+def _checked(request: Any) -> PictureDescriber:
     """How to describe the pictures; without a codebook where its words are still to be learnt.
 
     Whatever cannot work raises here, before the work.
@@ -80,7 +80,11 @@ def _checked(request: Any) -> Describer:
         raise InvalidInput("--words asks for new words, --codebook for saved ones. Leave one out.")
     asks = request.words or codebook or request.save_codebook
     kind = request.kind or extraction.default_kind(words=asks is not None)
-    known = Describer(kind, request.longest or storage.LONGEST) if like is None else _like(request)
+    known = (
+        PictureDescriber(kind, request.longest or storage.LONGEST)
+        if like is None
+        else _like(request)
+    )
     if known.kind not in extraction.WORDED:
         if given := _given(request, "words", "codebook", "save_codebook"):
             raise InvalidInput(f"--kind {known.kind} has no visual words. Leave {given} out.")
@@ -98,7 +102,7 @@ def _checked(request: Any) -> Describer:
     return known
 
 
-def _like(request: Any) -> Describer:
+def _like(request: Any) -> PictureDescriber:
     """How the features of a table, or of a model of pictures, were made."""
     like, codebook = request.like, request.codebook
     assert like is not None
@@ -110,14 +114,14 @@ def _like(request: Any) -> Describer:
     if is_model:
         with knowmore.open(like) as store:
             describer = describer_of(store)
-            if not isinstance(describer, Describer):
+            if not isinstance(describer, PictureDescriber):
                 raise InvalidInput(
                     f"{str(like)!r} has learnt no pictures, so it does not say how features are "
                     f"made. Name a model of pictures, or a table that `knowmore features` wrote."
                 )
             return describer
     about = storage.made_with(like)
-    known = Describer(about["kind"], about["longest"])
+    known = PictureDescriber(about["kind"], about["longest"])
     if known.kind in extraction.WORDED:
         words = codebook or _beside(like)
         if codebook is None and not words.is_file():

@@ -15,7 +15,7 @@ _RATE: Final = 0.05
 
 @final
 @dataclass(frozen=True, eq=False)
-class Judge(Frozen):
+class ExportedJudge(Frozen):
     """A row with kernel values k = kappa(x, X), (n,), and this variance is unknown if
 
         (min_c |Q (m - e_c)|, -|m|, sqrt(variance)) weights > threshold,    m = S'k, (M,)
@@ -38,7 +38,7 @@ class Judge(Frozen):
     empty: bool
 
 
-def judge_of(estimator: Any) -> Judge | None:
+def judge_of(estimator: Any) -> ExportedJudge | None:
     """The judge of a fitted GPClassifier; None of others, and where no threshold tells anything."""
     if type(estimator) is not GPClassifier:
         return None
@@ -50,7 +50,7 @@ def judge_of(estimator: Any) -> Judge | None:
         return None
     X, own = gp.covariance.X, gp.covariance.own
     several = X.shape[1] >= FEW
-    return Judge(
+    return ExportedJudge(
         gp.solved,
         null_space(gp).projection,
         found.weights,

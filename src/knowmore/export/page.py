@@ -22,7 +22,7 @@ from knowmore.export.description import (
     describe,
     exportable,
 )
-from knowmore.export.judging import Judge, judge_of
+from knowmore.export.judging import ExportedJudge, judge_of
 from knowmore.export.viewing import NOTICE, view_of
 from knowmore.images import Embedding
 from knowmore.tables import BLANKS
@@ -110,7 +110,7 @@ def _described(estimator: Any) -> Description:
     return describe(estimator)
 
 
-def _plain(of: Description, judge: Judge | None) -> dict[str, Any]:
+def _plain(of: Description, judge: ExportedJudge | None) -> dict[str, Any]:
     """The description and its judge for JSON.
 
     Arrays are base64 of little-endian float64, row by row.
@@ -143,7 +143,7 @@ def _plain(of: Description, judge: Judge | None) -> dict[str, Any]:
     }
 
 
-def _judge(judge: Judge) -> dict[str, Any]:
+def _judge(judge: ExportedJudge) -> dict[str, Any]:
     return {
         "S": _base64(judge.S),
         "Q": _base64(judge.Q),

@@ -10,7 +10,7 @@ import numpy as np
 from knowmore._base import Array
 from knowmore.errors import InvalidInput
 from knowmore.export.description import is_stored
-from knowmore.images import LONGEST, Describer, Embedding, efficientnet_lite0, steps_of
+from knowmore.images import LONGEST, Embedding, PictureDescriber, efficientnet_lite0, steps_of
 
 # The licence of the weights asks for a notice wherever they are passed on.
 NOTICE: Final = "EfficientNet-Lite0 (Tan and Le 2019), under the Apache License 2.0."
@@ -66,6 +66,6 @@ def view_of(model: Any, pictures: Embedding | None) -> View | None:
     note = model.notes.get("pictures") if is_stored(model) else None
     if note is None or note["about"]["kind"] != "embedding":
         return None
-    describer = Describer.stored(note, {})
+    describer = PictureDescriber.stored(note, {})
     (network,) = steps_of(describer.kind)
     return View(network, describer.longest)

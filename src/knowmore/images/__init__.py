@@ -20,7 +20,7 @@ from knowmore.images.codebooks import ForestCodebook, KMeansCodebook
 from knowmore.images.codebooks import codebook_in as codebook_in
 from knowmore.images.describing import DEFAULT_SIZE as DEFAULT_SIZE
 from knowmore.images.describing import WORDS as WORDS
-from knowmore.images.describing import Describer as Describer
+from knowmore.images.describing import PictureDescriber as PictureDescriber
 from knowmore.images.describing import plain_about as plain_about
 from knowmore.images.embedding import Embedding
 from knowmore.images.embedding import is_onnx as is_onnx

@@ -29,7 +29,7 @@ _CODEBOOKS: dict[str, type[Codebook]] = {"k-means": KMeansCodebook, "trees": For
 
 @final
 @dataclass(frozen=True, eq=False)
-class Describer:
+class PictureDescriber:
     """Turns pictures into vectors.
 
     kind : of the features
@@ -44,7 +44,7 @@ class Describer:
     @classmethod
     def learnt(
         cls, kind: Any, pictures: Sequence[Any], words: int, progress: Callable[[int, int], None]
-    ) -> Describer:
+    ) -> PictureDescriber:
         """With words learnt from a sample of these pictures, if the kind has words."""
         if kind not in extraction.WORDED:
             return cls(kind)
@@ -54,7 +54,7 @@ class Describer:
         return cls(kind, codebook=found)
 
     @classmethod
-    def stored(cls, note: Mapping[str, Any], arrays: Mapping[str, Array]) -> Describer:
+    def stored(cls, note: Mapping[str, Any], arrays: Mapping[str, Array]) -> PictureDescriber:
         """As a note and arrays say that a model keeps."""
         about = note["about"]
         codebook = None
@@ -74,7 +74,7 @@ class Describer:
         return described
 
     @classmethod
-    def of_table(cls, about: Mapping[str, Any], words: Path) -> Describer | None:
+    def of_table(cls, about: Mapping[str, Any], words: Path) -> PictureDescriber | None:
         """The describer of a table of `knowmore features`; None if the words are not at hand."""
         about = plain_about(about)
         try:

@@ -7,7 +7,7 @@
 `texts`.
 """
 
-from knowmore.texts.describing import Describer as Describer
+from knowmore.texts.describing import TextDescriber as TextDescriber
 from knowmore.texts.folders import is_text as is_text
 from knowmore.texts.folders import text_folder
 from knowmore.texts.folders import texts_in as texts_in

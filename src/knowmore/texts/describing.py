@@ -20,7 +20,7 @@ _AT_ONCE = 256
 
 @final
 @dataclass(frozen=True, eq=False)
-class Describer:
+class TextDescriber:
     """Turns texts into vectors.
 
     model : of `TextVectors`, None or "wordllama"
@@ -35,12 +35,12 @@ class Describer:
         object.__setattr__(self, "_steps", TextVectors(self.model, self.letters))
 
     @classmethod
-    def usual(cls) -> Describer:
+    def usual(cls) -> TextDescriber:
         """By letters, and by words if these are installed."""
         return cls(WORDLLAMA if is_installed() else None)
 
     @classmethod
-    def stored(cls, note: Mapping[str, Any]) -> Describer:
+    def stored(cls, note: Mapping[str, Any]) -> TextDescriber:
         """As a note says that a model keeps; checks that vectors will be the same."""
         model, letters = note.get("model"), note.get("letters")
         if model not in (None, WORDLLAMA) or not isinstance(letters, int):

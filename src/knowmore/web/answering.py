@@ -17,8 +17,7 @@ from sklearn.base import is_classifier
 from knowmore._base import Array, is_real, some
 from knowmore.errors import InvalidInput, NoExamples
 from knowmore.export import column_names
-from knowmore.images import WORDS, check_pixels
-from knowmore.images import Describer as PictureDescriber
+from knowmore.images import WORDS, PictureDescriber, check_pixels
 from knowmore.web.questions import SEND_PICTURE, SentPicture
 from knowmore.workbench import (
     TEXT,

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from knowmore._base import Array, Id, some
 from knowmore.errors import InvalidInput, NoExamples
-from knowmore.images import WORDS, Describer, digest
+from knowmore.images import WORDS, PictureDescriber, digest
 from knowmore.insight import Explanation, explain, grounds, has_grounds
 from knowmore.store import Record, Store
 from knowmore.web.bodies import MOST_PICTURES
@@ -131,7 +131,7 @@ class Pictures:
         self._numbers = count(1)
         self._brought: dict[int, Brought] = {}
         self._note: Any = None
-        self._made: Describer | None = None
+        self._made: PictureDescriber | None = None
 
     # -- pictures that wait ------------------------------------------------------------------
 
@@ -226,14 +226,14 @@ class Pictures:
         (one,) = self.chosen(now, [number])
         self._brought[number] = replace(one, refused=(*one.refused, label))
 
-    def _describer(self, now: Snapshot) -> Describer:
+    def _describer(self, now: Snapshot) -> PictureDescriber:
         note = self.store.notes.get("pictures")
         if note is None or not now.is_classifier:
             raise InvalidInput("This is no model of classes of pictures: it cannot read any.")
         if not len(now):
             raise NoExamples(_EMPTY)
         if self._made is None or note != self._note:
-            self._made, self._note = Describer.stored(note, self.store.arrays(WORDS)), note
+            self._made, self._note = PictureDescriber.stored(note, self.store.arrays(WORDS)), note
         return self._made
 
     # -- what the model says -----------------------------------------------------------------

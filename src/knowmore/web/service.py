@@ -22,7 +22,7 @@ from knowmore.web.questions import BODY, SentPicture, asked_for
 from knowmore.web.questions import PredictionRequest as PredictionRequest
 
 if TYPE_CHECKING:
-    from knowmore.web.label_studio import Server
+    from knowmore.web.label_studio import LabelStudioServer
 
 # Questions that are answered at a time; others wait.
 _AT_ONCE = 4
@@ -72,7 +72,7 @@ class Service:
         ready: Ready | None = None,
     ) -> None:
         self.settings, self.file = settings, ServedFile(settings, failed, ready)
-        self.pictures: Server | None = None
+        self.pictures: LabelStudioServer | None = None
         self._paths, self._limiter = paths, CapacityLimiter(_AT_ONCE)
         self._lock, self._rows = Lock(), 0
         self._requests: Counter[tuple[str, int]] = Counter()
@@ -150,12 +150,12 @@ def service_application(
     ready : is called once, when the model is loaded
     """
     from knowmore.web.label_studio import ROUTES as LABEL_STUDIO
-    from knowmore.web.label_studio import Server
+    from knowmore.web.label_studio import LabelStudioServer
 
     paths = {route.path for route in (*ROUTES, *LABEL_STUDIO)}
     service = Service(settings, {*paths, "/openapi.json"}, failed, ready)
     if settings.label_studio_url is not None and settings.label_studio_token is not None:
-        service.pictures = Server(settings.label_studio_url, settings.label_studio_token)
+        service.pictures = LabelStudioServer(settings.label_studio_url, settings.label_studio_token)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:

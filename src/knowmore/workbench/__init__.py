@@ -72,7 +72,7 @@ from knowmore.workbench.showing import shown_record as shown_record
 from knowmore.workbench.showing import small_picture as small_picture
 from knowmore.workbench.sources import TEXT as TEXT
 from knowmore.workbench.sources import Source as Source
-from knowmore.workbench.sources import Task as Task
+from knowmore.workbench.sources import StudioTask as StudioTask
 from knowmore.workbench.sources import Wanted as Wanted
 from knowmore.workbench.sources import annotated as annotated
 from knowmore.workbench.sources import chosen as chosen

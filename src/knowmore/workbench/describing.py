@@ -37,14 +37,13 @@ class Describer(Protocol):
 def stored_describer(store: Store, notes: Mapping[str, Any]) -> Describer | None:
     """The describer that a file keeps; None for a model of numbers."""
     if "pictures" in notes:
-        from knowmore.images import WORDS
-        from knowmore.images import Describer as PictureDescriber
+        from knowmore.images import WORDS, PictureDescriber
 
         return PictureDescriber.stored(notes["pictures"], store.arrays(WORDS))
     if "table" in notes:
         return CellDescriber(Encoding.of(notes["table"]))
     if "texts" in notes:
-        from knowmore.texts import Describer as TextDescriber
+        from knowmore.texts import TextDescriber
 
         return TextDescriber.stored(notes["texts"])
     return None
@@ -60,11 +59,10 @@ def learnt_describer(
     if source.table is not None:
         return CellDescriber(source.table.chosen(records))
     if source.holds == "texts":
-        from knowmore.texts import Describer as TextDescriber
+        from knowmore.texts import TextDescriber
 
         return TextDescriber.usual()
-    from knowmore.images import DEFAULT_SIZE, default_kind
-    from knowmore.images import Describer as PictureDescriber
+    from knowmore.images import DEFAULT_SIZE, PictureDescriber, default_kind
 
     kind, words = wish.get("kind", default_kind()), wish.get("words", DEFAULT_SIZE)
     return PictureDescriber.learnt(kind, records, words, progress)

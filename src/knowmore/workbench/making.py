@@ -184,8 +184,7 @@ def settled(
         describer = learnt_describer(source, records, known.get("features", {}), report)
         notes[NOTES[source.holds]], arrays = describer.kept()
     elif source.about is not None:
-        from knowmore.images import Describer as PictureDescriber
-        from knowmore.images import plain_about
+        from knowmore.images import PictureDescriber, plain_about
 
         notes["pictures"] = {"about": plain_about(source.about)}
         if (of_table := PictureDescriber.of_table(source.about, source.words)) is not None:

@@ -13,7 +13,7 @@ from tolerance import assert_rounded
 
 from knowmore.errors import InvalidInput
 from knowmore.images import Embedding
-from knowmore.images.describing import Describer
+from knowmore.images.describing import PictureDescriber
 from knowmore.images.networks import Layer, _tensors, as_onnx, efficientnet_lite0
 
 runtime = pytest.importorskip("onnxruntime", reason="needs the extra embeddings")
@@ -122,7 +122,7 @@ def test_a_model_file_made_with_torch_opens():
     }
     steps = [["Embedding", settings]]
     note = {"about": {"kind": "embedding", "longest": 480, "steps": steps, "version": 2}}
-    assert Describer.stored(note, {}).about == note["about"]
+    assert PictureDescriber.stored(note, {}).about == note["about"]
 
 
 class Code:

@@ -11,7 +11,7 @@ from tolerance import tolerance
 from knowmore import GPClassifier
 from knowmore.errors import InvalidInput, InvalidType
 from knowmore.texts import TextVectors, text_folder
-from knowmore.texts.describing import Describer
+from knowmore.texts.describing import TextDescriber
 from knowmore.texts.words import is_installed
 
 TEXTS = [
@@ -155,23 +155,23 @@ def test_an_array_of_one_column_is_a_list():
 
 
 def test_a_note_of_other_vectors_is_refused():
-    note, arrays = Describer(letters=64).kept()
+    note, arrays = TextDescriber(letters=64).kept()
     assert not arrays
-    assert Describer.stored(note).about == note
+    assert TextDescriber.stored(note).about == note
     with pytest.raises(InvalidInput, match=r"other vectors of texts .* \(version 0, here 1\)"):
-        Describer.stored(note | {"version": 0})
+        TextDescriber.stored(note | {"version": 0})
     with pytest.raises(InvalidInput, match=r"vectors of texts by 'bert', which this version"):
-        Describer.stored(note | {"model": "bert"})
+        TextDescriber.stored(note | {"model": "bert"})
 
 
 def test_other_words_are_refused():
     if not is_installed():
         pytest.skip("wordllama is not installed")
-    note, _ = Describer("wordllama").kept()
+    note, _ = TextDescriber("wordllama").kept()
     with pytest.raises(
         InvalidInput, match=r"version of wordllama .* \(digest 00, here [0-9a-f]+\)"
     ):
-        Describer.stored(note | {"digest": "00"})
+        TextDescriber.stored(note | {"digest": "00"})
 
 
 def test_a_folder_of_texts(tmp_path):

@@ -17,7 +17,7 @@ from test_label_studio import annotation
 import knowmore
 from knowmore.errors import InvalidInput
 from knowmore.serve import Settings
-from knowmore.web.label_studio import Server, pictures
+from knowmore.web.label_studio import LabelStudioServer, pictures
 from knowmore.workbench import LearnOptions, learn
 
 images = pytest.importorskip("PIL.Image")
@@ -80,7 +80,7 @@ def later():
 
 def test_files_by_their_paths():
     with site() as about:
-        server = Server(about.address + "/", "old")
+        server = LabelStudioServer(about.address + "/", "old")
         about.files = {
             "/data/upload/1/a%20b.png": b"one",
             "/data/local-files/?d=set/c.png": b"two",
@@ -92,7 +92,7 @@ def test_files_by_their_paths():
 def test_a_personal_access_token_is_exchanged_and_again_when_it_has_run_out():
     with site() as about:
         about.files = {"/data/upload/1/a.png": b"one"}
-        server = Server(about.address, PERSONAL)
+        server = LabelStudioServer(about.address, PERSONAL)
         for _ in range(2):
             assert server.fetch("/data/upload/1/a.png", later()) == b"one"
         assert [one[0] for one in about.asked] == ["POST", "GET", "GET"]
@@ -100,7 +100,9 @@ def test_a_personal_access_token_is_exchanged_and_again_when_it_has_run_out():
         assert server.fetch("/data/upload/1/a.png", later()) == b"one"
         assert about.asked[-1][2] == "Bearer fresh"
         with pytest.raises(InvalidInput, match=r"^Label Studio refused the token\. Make a perso"):
-            Server(about.address, "other.personal.token").fetch("/data/upload/1/a.png", later())
+            LabelStudioServer(about.address, "other.personal.token").fetch(
+                "/data/upload/1/a.png", later()
+            )
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_a_personal_access_token_is_exchanged_and_again_when_it_has_run_out():
 )
 def test_addresses_that_are_no_files_of_it_are_never_asked_for(address):
     with site() as about:
-        (why,) = Server(about.address, "old").fetched([address], later()).values()
+        (why,) = LabelStudioServer(about.address, "old").fetched([address], later()).values()
         assert "is not at 127.0.0.1" in why or "is neither an upload" in why
         assert about.asked == []
 
@@ -133,7 +135,7 @@ def test_addresses_that_are_no_files_of_it_are_never_asked_for(address):
 def test_no_header_is_slipped_in_through_an_address():
     with site() as about:
         address = "/data/upload/a.png HTTP/1.1\r\nX-Evil: 1\r\n\r\n?d=\r\nb"
-        Server(about.address, "old").fetched([address], later())
+        LabelStudioServer(about.address, "old").fetched([address], later())
         assert all("\r" not in path and " " not in path for _, path, _ in about.asked)
 
 
@@ -151,7 +153,7 @@ def test_what_is_not_followed_or_too_large_or_cut_off(monkeypatch):
             "/data/upload/1/cut.png": (200, {"Content-Length": "100"}, b"x"),
             "/data/upload/1/none.png": (404, {}, b""),
         }
-        found = Server(about.address, "old").fetched(about.files, later())
+        found = LabelStudioServer(about.address, "old").fetched(about.files, later())
         assert other.asked == []
     for (_, why), words in zip(
         found.items(),
@@ -170,10 +172,14 @@ def test_what_is_too_slow(monkeypatch):
     monkeypatch.setattr(pictures, "_SECONDS", 0.2)
     with site() as about:
         about.delay = 1.0
-        (why,) = Server(about.address, "old").fetched(["/data/upload/a.png"], later()).values()
+        (why,) = (
+            LabelStudioServer(about.address, "old")
+            .fetched(["/data/upload/a.png"], later())
+            .values()
+        )
         assert "could not be fetched from 127.0.0.1" in why
         about.asked.clear()
-        server = Server(about.address, "old")
+        server = LabelStudioServer(about.address, "old")
         assert (
             "There was no time" in server.fetched(["/data/upload/a.png"], 0.0)["/data/upload/a.png"]
         )
@@ -182,29 +188,29 @@ def test_what_is_too_slow(monkeypatch):
 
 def test_a_wrong_token_and_a_server_that_is_away():
     with site() as about:
-        found = Server(about.address, "wrong").fetched(["/data/upload/a.png"], later())
+        found = LabelStudioServer(about.address, "wrong").fetched(["/data/upload/a.png"], later())
         assert "LABEL_STUDIO_API_KEY" in found["/data/upload/a.png"]
         away = about.address
-    found = Server(away, "old").fetched(["/data/upload/a.png"], later())
+    found = LabelStudioServer(away, "old").fetched(["/data/upload/a.png"], later())
     assert "could not be fetched from 127.0.0.1" in found["/data/upload/a.png"]
 
 
 @pytest.mark.parametrize("token", ["", "a b", "a\nX-Evil: 1", "\u202e", "caf\u00e9", " old"])
 def test_tokens_that_no_header_can_carry(token):
     with pytest.raises(InvalidInput, match=r"^The token of Label Studio is empty or has blanks"):
-        Server("http://localhost", token)
+        LabelStudioServer("http://localhost", token)
 
 
 def test_a_token_in_exchange_that_no_header_can_carry_is_none():
     with site() as about:
         about.exchanged = "fresh\nX-Evil: 1"
-        server = Server(about.address, PERSONAL)
+        server = LabelStudioServer(about.address, PERSONAL)
         found = server.fetched(["/data/upload/1/a.png"], later())
         assert "Label Studio refused the token" in found["/data/upload/1/a.png"]
 
 
 def test_a_password_in_the_address_is_not_told():
-    server = Server("http://me:secret@127.0.0.1:1", "old")
+    server = LabelStudioServer("http://me:secret@127.0.0.1:1", "old")
     assert "secret" not in str(server.fetched(["/data/upload/a.png", "//b/c"], later()))
 
 
@@ -224,7 +230,7 @@ def test_a_password_in_the_address_is_not_told():
 )
 def test_addresses_of_no_server(address):
     with pytest.raises(InvalidInput, match=r"is no address of a Label Studio. It begins with"):
-        Server(address, "old")
+        LabelStudioServer(address, "old")
 
 
 def test_a_token_needs_an_address(tmp_path):

@@ -10,7 +10,7 @@ from served import serving
 
 import knowmore
 from knowmore import GPClassifier
-from knowmore.images import Describer
+from knowmore.images import PictureDescriber
 from knowmore.web import guard
 from knowmore.workbench import Predictor
 
@@ -32,7 +32,7 @@ def striped(seed, form="PNG", size=(40, 60)):
 def model(tmp_path_factory):
     """A file that has learnt pictures by PHOG."""
     path = tmp_path_factory.mktemp("stripes") / "m.km"
-    describer = Describer("phog")
+    describer = PictureDescriber("phog")
     note, arrays = describer.kept()
     with knowmore.open(path, GPClassifier()) as store:
         store.set_notes(arrays, pictures=note)
@@ -49,7 +49,9 @@ def ask(model):
 
 def want(model, pictures):
     with knowmore.open(model) as store:
-        found = Predictor(store, 0.05, keep=False)(np.array(Describer("phog").vectors(pictures)))
+        found = Predictor(store, 0.05, keep=False)(
+            np.array(PictureDescriber("phog").vectors(pictures))
+        )
     return [
         {"label": one.label, "probability": one.probability, "std": one.std, "unknown": one.unknown}
         for one in found
@@ -89,7 +91,7 @@ def test_several_pictures_are_a_form(model, ask):
 
 
 def test_vectors_of_pictures_are_answered_as_before(model, ask):
-    (vector,) = Describer("phog").vectors([striped(21)])
+    (vector,) = PictureDescriber("phog").vectors([striped(21)])
     status, body = ask.post("/predict", {"rows": [vector.tolist()]})
     assert (status, body["predictions"]) == (200, want(model, [striped(21)]))
 

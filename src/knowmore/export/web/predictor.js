@@ -138,7 +138,7 @@ function predictor(model) {
 
   const judge = model.judge && {...model.judge, S: numbers(model.judge.S), Q: numbers(model.judge.Q)};
 
-  // See Judge in knowmore.export.
+  // See ExportedJudge in knowmore.export.
   function isUnknown(x, k, variance) {
     const {S, Q, weights, threshold, largest, least, empty} = judge, own = itself(kernel, x);
     const alone = (least !== null && own < least && (k.every((one) => one === 0) || k.every((one) => one === own)))

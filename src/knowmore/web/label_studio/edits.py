@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from knowmore.errors import InvalidInput, UnknownId
 from knowmore.web.label_studio.messages import annotations_of, deleted
 from knowmore.web.label_studio.tasks import NO_CLASSES, Fetched, needs_of, source_of
-from knowmore.workbench import LearnOptions, Task, labels_of, learn_source, task_origin
+from knowmore.workbench import LearnOptions, StudioTask, labels_of, learn_source, task_origin
 
 _EMPTY = (
     "The model holds no examples yet, so it does not know which data of a task are its features. "
@@ -99,7 +99,9 @@ def _forget(store: Any, gone: list[Any], done: Done) -> None:
         done.forgotten, done.warning = len(gone), store.forget(gone).left
 
 
-def _of_known_type(store: Any, said: Mapping[str, Task | None], done: Done) -> list[Task]:
+def _of_known_type(
+    store: Any, said: Mapping[str, StudioTask | None], done: Done
+) -> list[StudioTask]:
     """The tasks whose labels are of the type that the model has."""
     tasks = [task for task in said.values() if task is not None]
     if _problem(store, tasks) is None:
@@ -109,7 +111,7 @@ def _of_known_type(store: Any, said: Mapping[str, Task | None], done: Done) -> l
     return [task for task, why in problems.items() if why is None]
 
 
-def _problem(store: Any, tasks: Sequence[Task]) -> str | None:
+def _problem(store: Any, tasks: Sequence[StudioTask]) -> str | None:
     """Why the labels of tasks cannot be learnt by a model; None if they can."""
     try:
         if tasks:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from knowmore.errors import InvalidInput
-from knowmore.workbench import Task, annotated, chosen, numbered
+from knowmore.workbench import StudioTask, annotated, chosen, numbered
 
 _LONGEST = 100_000
 
@@ -57,7 +57,7 @@ class Said(NamedTuple):
     refused : why others cannot be read, by what people call them
     """
 
-    tasks: dict[str, Task | None]
+    tasks: dict[str, StudioTask | None]
     key: str | None
     refused: dict[str, str]
 

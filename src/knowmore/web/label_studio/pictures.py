@@ -46,7 +46,7 @@ class TaskPicture:
 
 
 @final
-class Server:
+class LabelStudioServer:
     """A Label Studio that pictures are fetched from.
 
     address : where it is

@@ -21,7 +21,7 @@ from knowmore._base import visible
 from knowmore.errors import InvalidInput, KnowmoreError
 from knowmore.web.application import Route
 from knowmore.web.guard import WEBHOOK
-from knowmore.web.label_studio.pictures import Server
+from knowmore.web.label_studio.pictures import LabelStudioServer
 from knowmore.web.service import PredictionRequest, Service, predictions
 
 _LEARNT: Final = (
@@ -75,7 +75,7 @@ async def setup(service: Service, message: Message) -> Any:
     if known and settings.label_studio_token is None:
         # An address that is none matters only if there are pictures.
         with suppress(InvalidInput):
-            service.pictures = Server(str(address), str(token))
+            service.pictures = LabelStudioServer(str(address), str(token))
     if schema := message.get("schema"):
         control(schema)
     return {"model_version": service.version}

@@ -11,10 +11,10 @@ from knowmore.errors import InvalidInput
 from knowmore.export import column_names
 from knowmore.web.answering import Answering
 from knowmore.web.label_studio.messages import Control
-from knowmore.web.label_studio.pictures import Server, TaskPicture
+from knowmore.web.label_studio.pictures import LabelStudioServer, TaskPicture
 from knowmore.workbench import (
     Source,
-    Task,
+    StudioTask,
     Wanted,
     picture_address,
     task_alone,
@@ -49,7 +49,11 @@ def needs_of(store: Any) -> tuple[Wanted, tuple[str, ...] | None]:
 
 
 def fetched(
-    needs: Wanted, tasks: Sequence[Task], key: str | None, server: Server | None, end: float
+    needs: Wanted,
+    tasks: Sequence[StudioTask],
+    key: str | None,
+    server: LabelStudioServer | None,
+    end: float,
 ) -> Fetched:
     """The pictures of tasks, for a model of pictures, before a time of the monotonic clock."""
     if needs.holds != "pictures":
@@ -60,7 +64,9 @@ def fetched(
     return server.fetched(addresses, end)
 
 
-def source_of(needs: Wanted, tasks: Sequence[Task], key: str | None, pictures: Fetched) -> Source:
+def source_of(
+    needs: Wanted, tasks: Sequence[StudioTask], key: str | None, pictures: Fetched
+) -> Source:
     """Tasks as a source for a model; pictures have come before.
 
     key : the name of the data that the labelling interface shows
@@ -79,7 +85,7 @@ def source_of(needs: Wanted, tasks: Sequence[Task], key: str | None, pictures: F
 
 
 def suggested(
-    model: Answering, tasks: Sequence[Any], interface: Control, server: Server | None
+    model: Answering, tasks: Sequence[Any], interface: Control, server: LabelStudioServer | None
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """A suggestion for each task, empty if there is none; and why some tasks have none.
 
@@ -91,7 +97,7 @@ def suggested(
     results: list[dict[str, Any]] = []
     refused: dict[str, str] = {}
     for begin in range(0, len(tasks), _AT_ONCE):
-        places, found = [], list[Task]()
+        places, found = [], list[StudioTask]()
         for i, one in enumerate(tasks[begin : begin + _AT_ONCE], begin + 1):
             try:
                 found.append(task_alone(one))

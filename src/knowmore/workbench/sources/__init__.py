@@ -4,7 +4,7 @@ A source is read in blocks of records: an id, a label, numbers or a picture, and
 Whatever is wrong with it is said in one line that names the place.
 """
 
-from knowmore.workbench.sources.label_studio import Task as Task
+from knowmore.workbench.sources.label_studio import StudioTask as StudioTask
 from knowmore.workbench.sources.label_studio import annotated as annotated
 from knowmore.workbench.sources.label_studio import chosen as chosen
 from knowmore.workbench.sources.label_studio import numbered as numbered

@@ -43,7 +43,7 @@ Read = Callable[[str, str], Any]
 
 @final
 @dataclass(frozen=True, eq=False)
-class Task:
+class StudioTask:
     """A task of Label Studio, and what one of its annotations says of it.
 
     number : of the task
@@ -88,7 +88,7 @@ def numbered(given: Any, what: str) -> int:
     return number
 
 
-def annotated(task: Any, annotation: Any, control: str | None = None) -> Task:
+def annotated(task: Any, annotation: Any, control: str | None = None) -> StudioTask:
     """What an annotation says of a task, both as Label Studio writes them.
 
     control : the name of <Choices>, where there may be several
@@ -102,12 +102,12 @@ def annotated(task: Any, annotation: Any, control: str | None = None) -> Task:
     )
 
 
-def task_alone(task: Any) -> Task:
+def task_alone(task: Any) -> StudioTask:
     """A task as Label Studio writes it, without annotations."""
     data = task.get("data") if isinstance(task, dict) else None
     if not isinstance(data, dict):
         raise InvalidInput("There are no data of the task. Label Studio sends task.data.")
-    return Task(numbered(task, "task"), data)
+    return StudioTask(numbered(task, "task"), data)
 
 
 def chosen(annotation: Mapping[str, Any], control: str | None = None) -> str | None:
@@ -162,7 +162,7 @@ def _person(by: Any) -> str | None:
 
 
 def tasks_source(
-    name: str, tasks: Sequence[Task], wanted: Wanted, read: Read, key: str | None = None
+    name: str, tasks: Sequence[StudioTask], wanted: Wanted, read: Read, key: str | None = None
 ) -> Source:
     """Tasks as records, each in a way that depends on no other; `skipped` has what cannot be used.
 
@@ -173,7 +173,7 @@ def tasks_source(
     if wanted.holds is None:
         pictures = any(picture_address(task.data, key) is not None for task in tasks)
     plan = Source(name, holds="pictures" if pictures else "numbers")
-    usable, records = list[Task](), list[Any]()
+    usable, records = list[StudioTask](), list[Any]()
     needs = replace(wanted, label=None, id=None, labelled=False)
     if wanted.holds is None and not pictures and not wanted.texts:
         needs = _typed(tasks, needs)
@@ -209,7 +209,7 @@ def tasks_source(
     return replace(plan, blocks=blocks, skipped=skipped, ignored=())
 
 
-def _typed(tasks: Sequence[Task], wanted: Wanted) -> Wanted:
+def _typed(tasks: Sequence[StudioTask], wanted: Wanted) -> Wanted:
     """What a new model asks of tasks: numbers, or cells of the types that all tasks tell.
 
     Where most cells of a column are numbers, tasks with others are refused one by one, if at least
@@ -239,7 +239,7 @@ def _typed(tasks: Sequence[Task], wanted: Wanted) -> Wanted:
     return replace(wanted, holds="cells", table=table, columns=table.names)
 
 
-def _usual_columns(tasks: Sequence[Task], wanted: Wanted) -> tuple[str, ...] | None:
+def _usual_columns(tasks: Sequence[StudioTask], wanted: Wanted) -> tuple[str, ...] | None:
     """The columns that most tasks have; None if they have none, or lists of numbers."""
     found: Counter[frozenset[str]] = Counter()
     orders: dict[frozenset[str], tuple[str, ...]] = {}
@@ -277,7 +277,7 @@ def _features(data: Mapping[str, Any], wanted: Wanted, key: str | None) -> dict[
     return found
 
 
-def _picture(task: Task, key: str | None, read: Read) -> Any:
+def _picture(task: StudioTask, key: str | None, read: Read) -> Any:
     address = picture_address(task.data, key)
     if address is None:
         raise InvalidInput(
@@ -339,7 +339,7 @@ def export_source(path: Path, wanted: Wanted) -> Source:
     short = "data" not in rows[0]
     label = _label_in(name, rows, wanted) if short and wanted.labelled else wanted.label
     skipped: dict[str, str] = {}
-    tasks: list[Task] = []
+    tasks: list[StudioTask] = []
     for i, row in enumerate(rows):
         for said in _said(row, label, short=short, labelled=wanted.labelled):
             try:
@@ -357,7 +357,7 @@ def export_source(path: Path, wanted: Wanted) -> Source:
 
 def _said(
     row: dict[str, Any], label: str | None, *, short: bool, labelled: bool
-) -> list[Callable[[], Task]]:
+) -> list[Callable[[], StudioTask]]:
     """What each annotation of a task says, or the task alone; reading each may fail."""
     if short:
         data = {one: value for one, value in row.items() if one not in (*_ABOUT, label)}
