@@ -59,7 +59,7 @@ def test_a_graph_without_variance(model, tmp_path):
 
 @pytest.mark.slow
 def test_what_cannot_be_exported(model, tmp_path):
-    assert "Say what to write: --onnx, --table, --html" in run("export", model, code=1)
+    assert "Say what to write: --onnx, --table, --sqlite, --html" in run("export", model, code=1)
     assert "is the model itself" in run("export", model, "--html", model, code=1)
     assert "does not end in .csv or .parquet" in run("export", model, "--table", "t.txt", code=1)
     assert "none.km" in run("export", tmp_path / "none.km", "--html", tmp_path / "p", code=1)
