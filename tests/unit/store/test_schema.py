@@ -61,7 +61,7 @@ ADDED = {
         "SQL that is run at every edit",
     ),
     "bad view": (
-        "CREATE VIEW v AS SELECT load_extension('/tmp/evil')",
+        "CREATE VIEW v AS SELECT load_extension('evil')",
         "the view 'v'",
         "SQL that is run when",
     ),
